@@ -42,17 +42,17 @@ FIND(listener, listeners, listener_count)
 FIND(backend, backends, backend_count)
 FIND(certificate, certificates, certificate_count)
 
-int conf_is_control_backend(const struct conf *c, const struct conf_backend *b)
+bool conf_is_control_backend(const struct conf *c, const struct conf_backend *b)
 {
 	for (size_t i = 0; i < c->ragent_count; i++) {
 		const struct sockaddr_storage *control = &c->ragents[i].control_address;
 		if (control->ss_family != AF_UNSPEC && memcmp(control, &b->address, sizeof *control) == 0)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-int conf_is_control(const struct conf *c, const struct conf_listener *l)
+bool conf_is_control(const struct conf *c, const struct conf_listener *l)
 {
 	const struct conf_backend *b = l->backend ? conf_backend_find(c, l->backend) : NULL;
 

@@ -294,19 +294,19 @@ void conf_help_print(FILE *out);
 /* The same as cssl.yaml(5), for man(7). */
 void conf_manual_print(FILE *out, const char *version);
 
-/* Does a client of this listener begin in clear, and say STARTTLS? 1 or 0. */
-int conf_has_preamble(const struct conf_listener *l);
+/* Does a client of this listener begin in clear, and say STARTTLS? */
+bool conf_has_preamble(const struct conf_listener *l);
 /* The extensions that the reply to EHLO lists before TLS. */
 void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out);
 /* SMTP_CAP_BIT()s of the extensions that clients do not see: those of the file, and those that no client ever does. */
 uint32_t conf_smtp_hidden(const struct conf_smtp *smtp);
 
-/* Do clients of this listener come to the control API of a RAgent, because its backend is a control_address? 1 or 0. So
+/* Do clients of this listener come to the control API of a RAgent, because its backend is a control_address? So
  * many of them may come above limits.connections: a crowd at other listeners does not keep operators out. */
 #define CONF_CONTROL_PLACES 64u
-int conf_is_control(const struct conf *c, const struct conf_listener *l);
-/* Is this backend a control_address? 1 or 0. */
-int conf_is_control_backend(const struct conf *c, const struct conf_backend *b);
+bool conf_is_control(const struct conf *c, const struct conf_listener *l);
+/* Is this backend a control_address? */
+bool conf_is_control_backend(const struct conf *c, const struct conf_backend *b);
 
 /* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);

@@ -38,7 +38,7 @@ static int end(const struct checker *k)
 	return k->complaints.count > 0 ? CSSL_E_CONFIG : 0;
 }
 
-static int may(const char *path, int mode)
+static bool may(const char *path, int mode)
 {
 	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
 }
@@ -113,7 +113,7 @@ static void check_ragent(struct checker *k, const struct conf_ragent *r)
 }
 
 /* Root gives sockets to every group, others to groups of theirs. */
-static int may_give_to(gid_t group)
+static bool may_give_to(gid_t group)
 {
 	return geteuid() == 0 || group == getegid() || group_member(group);
 }
@@ -205,13 +205,13 @@ int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size
 
 /* Tried at a port that the kernel chooses. Where it lets programs use addresses that are yet to come
  * (net.ipv4.ip_nonlocal_bind), all are good. */
-static int is_here(const struct sockaddr_storage *address)
+static bool is_here(const struct sockaddr_storage *address)
 {
 	struct sockaddr_storage any_port = *address;
 	struct sockaddr *a = (struct sockaddr *)&any_port;
 	const int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	address_set_port(a, 0);
-	const int is_not = fd < 0 ? errno == EAFNOSUPPORT : bind(fd, a, address_len(a)) < 0 && errno == EADDRNOTAVAIL;
+	const bool is_not = fd < 0 ? errno == EAFNOSUPPORT : bind(fd, a, address_len(a)) < 0 && errno == EADDRNOTAVAIL;
 	if (fd >= 0)
 		close(fd);
 	return !is_not;

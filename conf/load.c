@@ -49,22 +49,22 @@ static const struct node *list_around(const struct node *n)
 
 /* Addresses are compared as addresses: "[::0]:1" is "[::]:1". @field NULL: not a value that others could collide with.
  */
-static int claim_text(const struct schema_row *row, enum schema_type type, const struct node *n, const void *field,
+static bool claim_text(const struct schema_row *row, enum schema_type type, const struct node *n, const void *field,
 	char out[static CLAIM_TEXT_MAX])
 {
 	_Static_assert(ADDRESS_TEXT_MAX <= CLAIM_TEXT_MAX, "addresses fit");
 	if (type == SCHEMA_ADDRESS) {
 		const struct sockaddr *address = field;
 		if (address->sa_family != AF_UNIX && address_port(address) == 0 && row->unique != SCHEMA_ONCE_A_SOCKET)
-			return 0;
+			return false;
 		address_format(address, out);
-		return 1;
+		return true;
 	}
 	const size_t len = strlen(n->text);
 	if (len >= CLAIM_TEXT_MAX) /* longer than any name; such paths are not compared */
-		return 0;
+		return false;
 	memcpy(out, n->text, len + 1);
-	return 1;
+	return true;
 }
 
 static void claim(
@@ -136,7 +136,7 @@ static void load_scalar(struct loader *l, const struct schema_row *row, enum sch
 		check_reference(l, row, n);
 }
 
-static int list_is_good(struct loader *l, const struct schema_row *row, const struct node *n)
+static bool list_is_good(struct loader *l, const struct schema_row *row, const struct node *n)
 {
 	const char *what = row->map ? "a list of maps" : "a list";
 	if (n->kind != NODE_LIST)
@@ -146,8 +146,8 @@ static int list_is_good(struct loader *l, const struct schema_row *row, const st
 	else if ((double)n->count > row->max)
 		complain(l->complaints, n->line, row->key, "a longer list", "at most %.0f elements", row->max);
 	else
-		return 1;
-	return 0;
+		return true;
+	return false;
 }
 
 /* The count grows with each element begun, so that a half-loaded array can be freed. */

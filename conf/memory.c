@@ -92,12 +92,12 @@ static uint64_t of_certificates(const struct conf *c)
 	return 0;
 }
 
-static int has_preambles(const struct conf *c)
+static bool has_preambles(const struct conf *c)
 {
 	for (size_t i = 0; i < c->listener_count; i++)
 		if (conf_has_preamble(&c->listeners[i]))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* Those that may come above a limit; 0: there is no limit. */
@@ -284,12 +284,12 @@ static void print_parts(const char *whose, const struct memory_part *parts, size
 }
 
 /* Nodes with the same figures share a line. */
-static int is_same(const struct memory_part *a, const struct memory_part *b, size_t count)
+static bool is_same(const struct memory_part *a, const struct memory_part *b, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (a[i].count != b[i].count || a[i].each != b[i].each)
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 enum nodes { RAGENTS, AGENTS };

@@ -57,7 +57,7 @@ static struct look look_at(BIO *in, enum pem_kind kind)
 		l.first = (unsigned char)line[0];
 	BIO_seek(in, 0);
 	while (BIO_gets(in, line, sizeof line) > 0) {
-		const int begins = strncmp(line, BEGIN, strlen(BEGIN)) == 0;
+		const bool begins = strncmp(line, BEGIN, strlen(BEGIN)) == 0;
 		l.of_kind |= begins && strstr(line, kinds[kind].label);
 		l.is_encrypted |=
 			begins ? strstr(line, "ENCRYPTED") != NULL : strncmp(line, "Proc-Type: 4,ENCRYPTED", 22) == 0;
@@ -94,7 +94,7 @@ int pem_file_use(SSL_CTX *tls, const char *key, const char *path, enum pem_kind 
 {
 	const size_t len = (size_t)snprintf(why, why_cap, "key '%s': ", key);
 	BIO *in = pem_file_open(path, kind, why + len, why_cap - len);
-	const int is_used = in && use(tls, path) == 1;
+	const bool is_used = in && use(tls, path) == 1;
 
 	if (in && !is_used)
 		pem_file_explain(in, path, kind, why + len, why_cap - len);

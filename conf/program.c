@@ -4,12 +4,13 @@
 #include <assert.h>
 #include <ctype.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HELP_COLUMN 24u
 
-static int is_short(char key)
+static bool is_short(char key)
 {
 	return key >= 'a' && key <= 'z';
 }

@@ -42,7 +42,7 @@ void rules_health(struct complaints *c, const struct node *map, const void *obje
 static void check_control_address(struct complaints *c, const struct node *map, const struct conf_ragent *r)
 {
 	const struct sockaddr *a = (const struct sockaddr *)&r->control_address;
-	const int is_path = a->sa_family == AF_UNIX;
+	const bool is_path = a->sa_family == AF_UNIX;
 	if (!is_path && (!address_is_local(a) || address_port(a) == 0))
 		complain_value(c, node_line(map, "control_address"), "control_address",
 			node_child(map, "control_address")->text,
@@ -123,7 +123,7 @@ static enum service_start start_of(enum conf_service service)
 /* Nobody can tell before TLS which protocol its ALPN will name. */
 static void check_service(struct complaints *c, const struct node *map, const struct conf_listener *l)
 {
-	const int may_be_clear = start_of(l->service) == SERVICE_MAY_START_AS_SMTP;
+	const bool may_be_clear = start_of(l->service) == SERVICE_MAY_START_AS_SMTP;
 	if (may_be_clear && !l->smtp.hostname)
 		complain(c, map->line, "hostname", "nothing",
 			"a name under 'smtp': the one that every agent says to clients of '%s'", l->name);
@@ -189,14 +189,14 @@ void rules_broadcast(struct complaints *c, const struct node *map, const void *o
 			"carried, as live keys would go to every agent while sessions go to %u", (unsigned)b->replicas);
 }
 
-static int is_used_directly(const struct conf *conf, const struct conf_listener *l)
+static bool is_used_directly(const struct conf *conf, const struct conf_listener *l)
 {
 	for (size_t i = 0; i < conf->agent_count; i++) {
 		for (size_t j = 0; j < conf->agents[i].direct_count; j++)
 			if (strcmp(conf->agents[i].direct[j].listener, l->name) == 0)
-				return 1;
+				return true;
 	}
-	return 0;
+	return false;
 }
 
 static const struct node *nth(const struct node *map, const char *key, size_t n)
@@ -209,9 +209,9 @@ static const struct node *nth(const struct node *map, const char *key, size_t n)
 
 /* A mail server that takes every client for an agent, and relays for the agents, relays for everybody. There is no
  * XCLIENT for mail in clear. */
-static int must_know_clients(const struct conf_listener *l)
+static bool must_know_clients(const struct conf_listener *l)
 {
-	const int by_xclient = l->smtp.xclient == CONF_ON && l->smtp.starttls != SMTP_TLS_OFFER;
+	const bool by_xclient = l->smtp.xclient == CONF_ON && l->smtp.starttls != SMTP_TLS_OFFER;
 	return start_of(l->service) == SERVICE_MAY_START_AS_SMTP &&
 	       l->smtp.client_address != CONF_CLIENT_ADDRESS_HIDDEN && !by_xclient;
 }
@@ -259,7 +259,7 @@ static void check_users(struct complaints *c, const struct node *agent, const ch
  * 0.0.0.0:443 takes the port on every IPv4 address, also on 10.0.0.1; [::]:443 takes it on IPv6 addresses only
  * (net/listener.c). If two keys overlap, the complaint is about the later one. Port 0 is a different port each time.
  * UNIX sockets have no port. */
-static int overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+static bool overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
 {
 	const struct sockaddr *a = (const struct sockaddr *)one, *b = (const struct sockaddr *)other;
 

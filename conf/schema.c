@@ -345,7 +345,7 @@ const char *schema_nearest(const struct schema_map *map, const char *key)
 	return nearest_found(&nearest);
 }
 
-static int is_string(enum schema_type type)
+static bool is_string(enum schema_type type)
 {
 	return type == SCHEMA_NAME || type == SCHEMA_STRING || type == SCHEMA_PATH || type == SCHEMA_SOCKET_PATH;
 }

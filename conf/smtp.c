@@ -6,7 +6,7 @@
 #include "conf/conf.h"
 #include "conf/rules.h"
 
-int conf_has_preamble(const struct conf_listener *l)
+bool conf_has_preamble(const struct conf_listener *l)
 {
 	return service_traits[l->service].start == SERVICE_MAY_START_AS_SMTP && l->smtp.starttls != SMTP_TLS_IMPLICIT;
 }

@@ -293,11 +293,11 @@ static const struct schema_row smtpproxy_rows[] = {
 
 /* clang-format on */
 
-int conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port)
+bool conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port)
 {
 	for (size_t i = 0; i < c->outward.port_count; i++)
 		if (c->outward.ports[i] == port)
-			return 1;
+			return true;
 	return c->outward.any_port == CONF_ON || (c->outward.port_count == 0 && port == SMTP_PORT);
 }
 
@@ -341,7 +341,7 @@ static unsigned tls_values(const struct conf_smtpproxy *p)
 static void check_door(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
 	const struct smtpproxy_listener *l)
 {
-	const int queues = p->deliver == SMTPPROXY_QUEUE, has_either = l->accept_count + l->client_count > 0;
+	const bool queues = p->deliver == SMTPPROXY_QUEUE, has_either = l->accept_count + l->client_count > 0;
 	if (queues && !has_either)
 		complain(c, node_line(map, "address"), "accept", "nothing",
 			"domains of recipients, or networks of senders in 'clients', because deliver is queue");

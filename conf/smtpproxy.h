@@ -207,8 +207,8 @@ int conf_smtpproxy_check_host(const struct conf_smtpproxy *c, char *error, size_
  * operator. Else NULL. */
 const char *conf_smtpproxy_tls_gap(const struct conf_smtpproxy *c);
 
-/* May a destination have this port? 1 or 0. */
-int conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port);
+/* May a destination have this port? */
+bool conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port);
 
 /* For --check: prints the default role of the queue, and its effect, if the file has none. */
 void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out);

@@ -147,12 +147,12 @@ static const struct schema_row queue_rows[] = {
 	{ NULL },
 };
 
-static int has_path(const struct smtpproxy_backup *b, const struct sockaddr_storage *path)
+static bool has_path(const struct smtpproxy_backup *b, const struct sockaddr_storage *path)
 {
 	for (size_t i = 0; i < b->path_count; i++)
 		if (address_is_same((const struct sockaddr *)&b->paths[i], (const struct sockaddr *)path))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* A server that is an earlier one of the file, too: one of `backups`, or one of the first @count spares. */
@@ -186,7 +186,7 @@ static void check_spare(struct complaints *c, const struct node *n, const struct
 static void check_name(
 	struct complaints *c, const struct node *n, const struct smtpproxy_queue *q, const struct smtpproxy_domain *d)
 {
-	const int by_dns = d->next_hop.ss_family == AF_UNSPEC && q->next_hop.ss_family == AF_UNSPEC;
+	const bool by_dns = d->next_hop.ss_family == AF_UNSPEC && q->next_hop.ss_family == AF_UNSPEC;
 
 	if (!by_dns && d->tls >= SMTPPROXY_TLS_VERIFY && !d->name)
 		complain(c, node_line(n, "tls"), "name", "nothing",

@@ -91,16 +91,16 @@ static struct node *attach(struct builder *b, enum node_kind kind, unsigned line
 	return n;
 }
 
-static int key_is_due(const struct builder *b)
+static bool key_is_due(const struct builder *b)
 {
 	return b->at && b->at->kind == NODE_MAP && !b->key;
 }
 
-static int means_nothing(const yaml_event_t *e)
+static bool means_nothing(const yaml_event_t *e)
 {
 	const char *text = (const char *)e->data.scalar.value;
 	if (e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-		return 0;
+		return false;
 	return text[0] == '\0' || strcmp(text, "~") == 0 || strcmp(text, "null") == 0;
 }
 

@@ -148,14 +148,14 @@ static int store_string(const struct scalar *s, const char *prefix, const char *
 	return 0;
 }
 
-static int is_printable(const char *text)
+static bool is_printable(const char *text)
 {
 	if (*text == '\0')
-		return 0;
+		return false;
 	for (; *text != '\0'; text++)
 		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 static int parse_string(const struct scalar *s)
@@ -172,7 +172,7 @@ static int parse_name(const struct scalar *s)
 	return store_string(s, "", "", s->text);
 }
 
-static int is_relative(const struct scalar *s, const char *path)
+static bool is_relative(const struct scalar *s, const char *path)
 {
 	return path[0] != '/' && s->folder[0] != '\0';
 }
@@ -194,7 +194,7 @@ static int parse_address(const struct scalar *s)
 {
 	char text[sizeof((struct sockaddr_un *)0)->sun_path + sizeof UNIX_PREFIX];
 	const size_t prefix_len = strlen(UNIX_PREFIX);
-	const int is_path = strncmp(s->text, UNIX_PREFIX, prefix_len) == 0;
+	const bool is_path = strncmp(s->text, UNIX_PREFIX, prefix_len) == 0;
 	int n;
 	if (is_path && is_relative(s, s->text + prefix_len))
 		n = snprintf(text, sizeof text, UNIX_PREFIX "%s/%s", s->folder, s->text + prefix_len);

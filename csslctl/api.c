@@ -31,7 +31,7 @@ static void put(struct path *p, const char *bytes, size_t len)
 	p->text[p->len] = '\0';
 }
 
-static int is_unreserved(char c)
+static bool is_unreserved(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       (c != '\0' && strchr("-._~", c) != NULL);
@@ -101,17 +101,17 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *ctx)
 	return count;
 }
 
-static int is_here(const char *host)
+static bool is_here(const char *host)
 {
 	return strncmp(host, "127.", 4) == 0 || strcmp(host, "[::1]") == 0 || strcasecmp(host, "localhost") == 0;
 }
 
 /* A token in clear stays on this host. */
-static int url_is_safe(const char *url, const char *token_file, char *error)
+static bool url_is_safe(const char *url, const char *token_file, char *error)
 {
 	char *scheme = NULL, *host = NULL;
 	CURLU *parts = must(curl_url());
-	int safe = 0;
+	bool safe = false;
 
 	if (curl_url_set(parts, CURLUPART_URL, url, 0) != CURLUE_OK ||
 		curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
@@ -121,7 +121,7 @@ static int url_is_safe(const char *url, const char *token_file, char *error)
 	else if (token_file && strcmp(scheme, "http") == 0 && !is_here(host))
 		snprintf(error, API_ERROR_MAX, "--api %.200s would carry the token in clear: say https", url);
 	else
-		safe = 1;
+		safe = true;
 	curl_free(scheme);
 	curl_free(host);
 	curl_url_cleanup(parts);

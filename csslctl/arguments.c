@@ -95,7 +95,7 @@ static unsigned command_of(const struct words *w, const struct command **out)
 }
 
 /* 1 when commands of two words begin with @word, else 0. */
-static int is_group(const char *word)
+static bool is_group(const char *word)
 {
 	const size_t len = strlen(word);
 	size_t count;
@@ -103,8 +103,8 @@ static int is_group(const char *word)
 
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(all[i].name, word, len) == 0 && all[i].name[len] == ' ')
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* "sessions" alone, or with a wrong second word. */

@@ -82,7 +82,7 @@ enum exit_code ask(struct invocation *in, const char *method, const struct path 
 	*answer = a.body;
 	if (a.error[0] == '\0')
 		return EXIT_DONE;
-	const int is_misused = a.status == 400, command_knows = in->command->remedy && a.status == 404;
+	const bool is_misused = a.status == 400, command_knows = in->command->remedy && a.status == 404;
 	if (is_misused)
 		misused(in, "%s", a.error);
 	else
@@ -143,7 +143,7 @@ enum exit_code ask_and_show(
 {
 	json_t *answer;
 	enum exit_code code = ask(in, method, path, body, &answer);
-	const int is_more_than_a_reason = json_object_size(answer) > 1;
+	const bool is_more_than_a_reason = json_object_size(answer) > 1;
 
 	if (in->screen.form == SCREEN_HUMAN && (code == EXIT_DONE || is_more_than_a_reason))
 		show_people(in, answer, show);

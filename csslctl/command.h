@@ -3,6 +3,7 @@
 #ifndef CSSL_CSSLCTL_COMMAND_H
 #define CSSL_CSSLCTL_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <jansson.h>
@@ -134,7 +135,7 @@ const struct command *command_find(const char *name, size_t name_len);
 /* The name that was probably meant by @word, or NULL. */
 const char *command_like(const char *word);
 
-int command_takes(const struct command *c, enum option option);
+bool command_takes(const struct command *c, enum option option);
 
 /* command_agents.c: an agent's state and load, in every view alike. @agent: an element of /v1/status or /v1/agents. */
 void agent_state_cell(struct table *t, const json_t *agent);

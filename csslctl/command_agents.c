@@ -23,7 +23,7 @@ enum style agent_state_style(const char *state)
 void agent_state_cell(struct table *t, const json_t *agent)
 {
 	const char *state = member_text(agent, "state");
-	const int fails = json_string_length(member(agent, "failing_backends")) > 0;
+	const bool fails = json_string_length(member(agent, "failing_backends")) > 0;
 	table_cell(t, fails ? STYLE_BAD : agent_state_style(state), fails ? "%s!" : "%s", state);
 }
 
@@ -35,7 +35,7 @@ void agent_busy_cell(struct table *t, const json_t *agent)
 
 /* --- cells and facts --- */
 
-static int is_drained(const json_t *agent)
+static bool is_drained(const json_t *agent)
 {
 	const char *state = member_text(agent, "drain.state");
 
@@ -120,7 +120,7 @@ void show_agent(const struct invocation *in, const json_t *agent)
 }
 
 /* RAgent may restart meanwhile, so who does not answer is asked again. */
-static int all_are_ready(const struct invocation *in)
+static bool all_are_ready(const struct invocation *in)
 {
 	struct path path;
 	struct answer answer;
@@ -129,7 +129,7 @@ static int all_are_ready(const struct invocation *in)
 
 	path_start(&path, "/v1/agents");
 	api_ask(in->api, "GET", &path, NULL, &answer);
-	int ready = answer.error[0] == '\0';
+	bool ready = answer.error[0] == '\0';
 	json_array_foreach(member(answer.body, "agents"), i, a) ready =
 		ready && agent_state_style(member_text(a, "state")) == STYLE_GOOD &&
 		member_integer(a, "links.up") == member_integer(a, "links.total");
@@ -141,7 +141,7 @@ enum exit_code command_agents(struct invocation *in)
 {
 	const char *wait = in->options[OPTION_WAIT], *timeout = in->options[OPTION_TIMEOUT];
 	uint32_t wait_ms = WAIT_MS;
-	int ready = !wait;
+	bool ready = !wait;
 
 	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &wait_ms) < 0))
 		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);

@@ -55,7 +55,7 @@ static const char *kind_of_value(const char *value, enum option o)
 	return strcmp(value, "DIR") == 0 ? "directory" : "none";
 }
 
-static int names_place(enum option o)
+static bool names_place(enum option o)
 {
 	return o == OPTION_SOCKET || o == OPTION_API || o == OPTION_TOKEN_FILE || o == OPTION_CACERT ||
 	       o == OPTION_CERT || o == OPTION_KEY || o == OPTION_DIR;
@@ -84,7 +84,7 @@ static size_t first_word_shared(const char *a, const char *b)
 }
 
 /* The same for two names that both have a second word: `connections` alone is a command beside `connections show`. */
-static int go_on_alike(const char *a, const char *b)
+static bool go_on_alike(const char *a, const char *b)
 {
 	const size_t len = first_word_shared(a, b);
 	return len && a[len] && b[len];
@@ -105,8 +105,8 @@ static void print_words(FILE *out)
 		const size_t len = strcspn(all[i].name, " ");
 		if (all[i].name[len] == '\0')
 			continue;
-		const int begins = i == 0 || !go_on_alike(all[i - 1].name, all[i].name);
-		const int ends = i + 1 == count || !go_on_alike(all[i].name, all[i + 1].name);
+		const bool begins = i == 0 || !go_on_alike(all[i - 1].name, all[i].name);
+		const bool ends = i + 1 == count || !go_on_alike(all[i].name, all[i + 1].name);
 		if (begins)
 			fprintf(out, "\t%.*s) choices='", (int)len, all[i].name);
 		fprintf(out, "%s%s%s", begins ? "" : " ", all[i].name + len + 1, ends ? "' ;;\n" : "");

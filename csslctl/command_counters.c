@@ -8,7 +8,7 @@
 
 #define SETS_MAX 15u /* side by side; see more agents one by one, with --agent */
 
-static int is_wanted(const char *pattern, const char *name)
+static bool is_wanted(const char *pattern, const char *name)
 {
 	return !pattern || strstr(name, pattern) || fnmatch(pattern, name, 0) == 0;
 }

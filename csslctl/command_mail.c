@@ -104,13 +104,13 @@ static void show_new(const struct invocation *in, struct followed *f, const json
 }
 
 /* 1: another process answers now, whose numbers begin at 1: ask again. */
-static int begins_anew(struct followed *f, const json_t *answer)
+static bool begins_anew(struct followed *f, const json_t *answer)
 {
 	const char *instance = member_text(answer, "instance");
 
 	if (strcmp(f->instance, instance) == 0)
-		return 0;
-	const int anew = f->instance[0] && f->after > 0;
+		return false;
+	const bool anew = f->instance[0] && f->after > 0;
 	f->after = 0;
 	snprintf(f->instance, sizeof f->instance, "%s", instance);
 	return anew;
@@ -127,7 +127,7 @@ static enum exit_code show_events(struct invocation *in, struct followed *f)
 	path_start(&path, "/v1/events");
 	path_query(&path, "after", number);
 	const enum exit_code code = ask(in, "GET", &path, NULL, &answer);
-	const int anew = code == EXIT_DONE && begins_anew(f, answer);
+	const bool anew = code == EXIT_DONE && begins_anew(f, answer);
 	if (code == EXIT_DONE && !anew)
 		show_new(in, f, answer);
 	json_decref(answer);
@@ -162,7 +162,7 @@ enum exit_code command_mail_events(struct invocation *in)
 static void paths_cell(struct table *t, const json_t *backup)
 {
 	const json_t *paths = member(backup, "paths");
-	const int are_two = json_array_size(paths) > 1;
+	const bool are_two = json_array_size(paths) > 1;
 
 	table_cell(t, STYLE_PLAIN, "%s%s%s", member_text(json_array_get(paths, 0), "state"), are_two ? ", " : "",
 		are_two ? member_text(json_array_get(paths, 1), "state") : "");

@@ -55,8 +55,8 @@ enum exit_code command_config_check(struct invocation *in)
 {
 	char *faults = must(calloc(1, FAULTS_LEN)), *unread = must(calloc(1, FAULTS_LEN));
 	struct conf *c = NULL;
-	const int bad = conf_load(in->operands[0], &c, faults, FAULTS_LEN) < 0 ||
-			conf_check_anywhere(c, faults, FAULTS_LEN, unread, FAULTS_LEN) < 0;
+	const bool bad = conf_load(in->operands[0], &c, faults, FAULTS_LEN) < 0 ||
+			 conf_check_anywhere(c, faults, FAULTS_LEN, unread, FAULTS_LEN) < 0;
 
 	tell(in, c, faults, unread);
 	conf_destroy(c);
@@ -68,7 +68,7 @@ enum exit_code command_config_check(struct invocation *in)
 /* --- token make --- */
 
 /* RAgent's file has words and comments, so a name must be one word. */
-static int is_name(const char *name)
+static bool is_name(const char *name)
 {
 	return strlen(name) <= NAME_LEN_MAX && name[0] != '#' && strpbrk(name, " \t\r\n") == NULL;
 }

@@ -41,7 +41,7 @@ static int age_parse(const struct invocation *in, enum option option, char out[s
 	return 0;
 }
 
-static int is_age(enum option option)
+static bool is_age(enum option option)
 {
 	return option == OPTION_OLDER_THAN || option == OPTION_YOUNGER_THAN;
 }

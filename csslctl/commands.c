@@ -198,14 +198,14 @@ const struct command *command_find(const char *name, size_t name_len)
 	return NULL;
 }
 
-int command_takes(const struct command *c, enum option option)
+bool command_takes(const struct command *c, enum option option)
 {
 	if (option_row(option)->scope == OPTION_COMMON)
-		return 1;
+		return true;
 	for (unsigned i = 0; i < COMMAND_OPTIONS_MAX && c->options[i] != OPTION_NONE; i++)
 		if (c->options[i] == option)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 const char *command_like(const char *word)

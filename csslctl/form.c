@@ -10,7 +10,7 @@
 #include "net/log.h"
 #include "proto/cipher_suite.h"
 
-static int is_hex(const char *text, size_t len)
+static bool is_hex(const char *text, size_t len)
 {
 	return strlen(text) == len && strspn(text, "0123456789abcdefABCDEF") == len;
 }
@@ -98,14 +98,14 @@ const struct form *form_of(const char *placeholder)
 
 static const char digits[] = "0123456789abcdef";
 
-int id_is_beginning(const char *text)
+bool id_is_beginning(const char *text)
 {
 	const size_t len = strlen(text);
 	return len >= ID_DIGITS_MIN && len <= ID_DIGITS && strspn(text, digits) == len;
 }
 
 /* Fill the beginning up with zeros, and subtract one. */
-int id_before(const char *beginning, char out[static ID_DIGITS + 1])
+bool id_before(const char *beginning, char out[static ID_DIGITS + 1])
 {
 	int i = ID_DIGITS - 1;
 
@@ -115,7 +115,7 @@ int id_before(const char *beginning, char out[static ID_DIGITS + 1])
 	while (i >= 0 && out[i] == '0')
 		out[i--] = 'f';
 	if (i < 0)
-		return 1;
+		return true;
 	out[i] = strchr(digits, out[i])[-1];
-	return 0;
+	return false;
 }

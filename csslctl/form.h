@@ -21,10 +21,10 @@ const struct form *form_of(const char *placeholder);
 #define ID_SHOWN      12u /* in tables */
 
 /* 1 when @text is an id or the beginning of one, else 0. */
-int id_is_beginning(const char *text);
+bool id_is_beginning(const char *text);
 
 /* The highest id below all ids that begin with @beginning, so that the page "after" it starts with those. 0. 1: there
  * is none, ask for the first page. */
-int id_before(const char *beginning, char out[static ID_DIGITS + 1]);
+bool id_before(const char *beginning, char out[static ID_DIGITS + 1]);
 
 #endif

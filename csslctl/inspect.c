@@ -265,7 +265,7 @@ static int read_blob(const struct invocation *in, struct sources *s, size_t *len
 	}
 	s->bytes = must(malloc(INSPECT_LEN_MAX + 1));
 	*len = fread(s->bytes, 1, INSPECT_LEN_MAX + 1, f);
-	const int good = !ferror(f) && *len <= INSPECT_LEN_MAX;
+	const bool good = !ferror(f) && *len <= INSPECT_LEN_MAX;
 	if (!good)
 		complain_of(in, NULL, "%s", ferror(f) ? strerror(errno) : "too long for a SESS_OBJ or a sealed copy");
 	fclose(f);

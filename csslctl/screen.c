@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -29,7 +30,7 @@ static const char *const styles[STYLE_COUNT] = {
 void screen_open(struct screen *s, enum screen_form form)
 {
 	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
-	const int dumb = terminal && strcmp(terminal, "dumb") == 0;
+	const bool dumb = terminal && strcmp(terminal, "dumb") == 0;
 
 	*s = (struct screen){ .out = stdout, .form = form };
 	s->kind = isatty(STDOUT_FILENO) ? SCREEN_TERMINAL : SCREEN_PIPE;

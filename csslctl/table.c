@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +131,7 @@ static unsigned print_cell(
 	const struct table *t, const struct screen *s, unsigned column, const struct cell *c, unsigned owed)
 {
 	const unsigned missing = t->widths[column] - c->width;
-	const int right = t->columns[column].form >= COLUMN_RIGHT;
+	const bool right = t->columns[column].form >= COLUMN_RIGHT;
 
 	if (c->width == 0)
 		return owed + missing + GAP;

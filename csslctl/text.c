@@ -47,7 +47,7 @@ void text_locale(void)
 }
 
 /* It turns the direction of the text behind it, or separates lines. Control characters have no width anyway. */
-static int is_treacherous(wchar_t c)
+static bool is_treacherous(wchar_t c)
 {
 	return c == 0x061c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
 	       (c >= 0x2066 && c <= 0x2069);

@@ -84,7 +84,7 @@ int address_parse(const char *text, struct sockaddr_storage *out)
 	if (parse_number(colon + 1, UINT16_MAX, &port) < 0)
 		return CSSL_E_CONFIG;
 
-	int bracketed = text[0] == '[';
+	bool bracketed = text[0] == '[';
 	if (bracketed && (colon - text < 2 || colon[-1] != ']'))
 		return CSSL_E_CONFIG;
 	int r = bracketed ? parse_ip(text + 1, (size_t)(colon - text) - 2, out)
@@ -162,7 +162,7 @@ size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16])
 	return 16;
 }
 
-int address_is_same_host(const struct sockaddr *a, const struct sockaddr *b)
+bool address_is_same_host(const struct sockaddr *a, const struct sockaddr *b)
 {
 	uint8_t x[16], y[16];
 	const size_t len = address_bytes(a, x);
@@ -170,7 +170,7 @@ int address_is_same_host(const struct sockaddr *a, const struct sockaddr *b)
 	return address_bytes(b, y) == len && memcmp(x, y, len) == 0;
 }
 
-int address_is_same(const struct sockaddr *a, const struct sockaddr *b)
+bool address_is_same(const struct sockaddr *a, const struct sockaddr *b)
 {
 	if (a->sa_family == AF_UNIX || b->sa_family == AF_UNIX)
 		return a->sa_family == b->sa_family &&
@@ -178,7 +178,7 @@ int address_is_same(const struct sockaddr *a, const struct sockaddr *b)
 	return address_is_same_host(a, b) && address_port(a) == address_port(b);
 }
 
-int address_is_any(const struct sockaddr *a)
+bool address_is_any(const struct sockaddr *a)
 {
 	static const uint8_t zero[16];
 	uint8_t bytes[16];
@@ -188,12 +188,12 @@ int address_is_any(const struct sockaddr *a)
 }
 
 /* Are the bits of @bytes from @prefix on all zero? */
-static int host_bits_are_zero(const uint8_t *bytes, unsigned len, unsigned prefix)
+static bool host_bits_are_zero(const uint8_t *bytes, unsigned len, unsigned prefix)
 {
 	for (unsigned bit = prefix; bit < len * 8; bit++)
 		if (bytes[bit / 8] & (0x80u >> (bit % 8)))
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 int address_net_parse(const char *text, struct address_net *out)
@@ -230,38 +230,38 @@ const char *address_net_format(const struct address_net *n, char out[static ADDR
 	return out;
 }
 
-int address_net_has(const struct address_net *n, const struct sockaddr *a)
+bool address_net_has(const struct address_net *n, const struct sockaddr *a)
 {
 	uint8_t bytes[16];
 
 	return address_net_has_bytes(n, bytes, address_bytes(a, bytes));
 }
 
-int address_nets_have(const struct address_net *nets, size_t count, const struct sockaddr *a)
+bool address_nets_have(const struct address_net *nets, size_t count, const struct sockaddr *a)
 {
 	for (size_t i = 0; i < count; i++)
 		if (address_net_has(&nets[i], a))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
-int address_net_has_bytes(const struct address_net *n, const uint8_t *bytes, size_t len)
+bool address_net_has_bytes(const struct address_net *n, const uint8_t *bytes, size_t len)
 {
 	if (len != n->len || n->prefix > 8 * len)
-		return 0;
+		return false;
 	unsigned whole = n->prefix / 8, rest = n->prefix % 8;
 	if (memcmp(bytes, n->bytes, whole) != 0)
-		return 0;
+		return false;
 	return rest == 0 || (bytes[whole] >> (8 - rest)) == (n->bytes[whole] >> (8 - rest));
 }
 
-int address_is_local(const struct sockaddr *a)
+bool address_is_local(const struct sockaddr *a)
 {
 	uint8_t bytes[16];
 	size_t len = address_bytes(a, bytes);
 
 	if (a->sa_family == AF_UNIX)
-		return 1;
+		return true;
 	if (len == 4)
 		return bytes[0] == 127;
 	return len == 16 && memcmp(bytes, &in6addr_loopback, sizeof in6addr_loopback) == 0;

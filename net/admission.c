@@ -111,14 +111,14 @@ uint32_t admission_total(const struct admission *a)
 }
 
 /* The source of that width that @from belongs to: 1, or 0: none. */
-static int source_key(const struct client_address *from, unsigned width, struct source *out)
+static bool source_key(const struct client_address *from, unsigned width, struct source *out)
 {
 	if (from->len != widths[width].address_len)
-		return 0;
+		return false;
 	memset(out->bytes, 0, sizeof out->bytes);
 	out->bytes[0] = (uint8_t)width;
 	memcpy(out->bytes + 1, from->bytes, widths[width].prefix_len);
-	return 1;
+	return true;
 }
 
 /* NULL: there is none. */

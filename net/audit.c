@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,15 +77,15 @@ static void file_grow(void)
 	file.map_len = len;
 }
 
-int audit_active(void)
+bool audit_active(void)
 {
 	if (file.fd >= 0)
-		return 1;
+		return true;
 	const char *dir = getenv("CSSL_AUDIT_DIR");
 	if (!dir || !dir[0])
-		return 0;
+		return false;
 	file_open(dir);
-	return 1;
+	return true;
 }
 
 static void append(struct audit_row *row)
@@ -152,9 +153,9 @@ void audit_shared(const uint8_t *memory, size_t len)
 	pthread_mutex_unlock(&shared.lock);
 }
 
-static int is_shared(const uint8_t *at)
+static bool is_shared(const uint8_t *at)
 {
-	int is = 0;
+	bool is = false;
 
 	pthread_mutex_lock(&shared.lock);
 	for (unsigned i = 0; i < SHARED_MAX && !is; i++)

@@ -4,6 +4,7 @@
 #ifndef CSSL_NET_AUDIT_H
 #define CSSL_NET_AUDIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,7 @@ struct audit_sealing {
 
 /* These do nothing without $CSSL_AUDIT_DIR. The file's name has the node that fault_start() got. */
 #ifdef CSSL_TEST_POINTS
-int audit_active(void); /* 1 or 0 */
+bool audit_active(void);
 /* @record: one whole record as it goes on the wire, header included. */
 void audit_sealed(const struct audit_sealing *s, const uint8_t *record, size_t len);
 /* The same for a record that OpenSSL sealed before the export. @record may be any other bytes if those of the record
@@ -57,7 +58,7 @@ void audit_shared(const uint8_t *memory, size_t len);
 /* @records: whole records. Each one whose outer type is application data or alert makes a row. */
 void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len);
 #else
-#define audit_active()                                  0
+#define audit_active()                                  false
 /* Not a macro: its argument may be a struct that is written out. */
 static inline void audit_sealed(const struct audit_sealing *s, const uint8_t *record, size_t len)
 {

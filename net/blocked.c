@@ -15,7 +15,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int counts(struct blocked *b, unsigned i, uint64_t now_ms)
+static bool counts(struct blocked *b, unsigned i, uint64_t now_ms)
 {
 	return atomic_load(&b->at[i].until_ms) > now_ms;
 }
@@ -60,9 +60,9 @@ size_t blocked_list(struct blocked *b, uint64_t now_ms, struct blocked_net out[s
 	return count;
 }
 
-int blocked_has(struct blocked *b, const struct client_address *a, uint64_t now_ms)
+bool blocked_has(struct blocked *b, const struct client_address *a, uint64_t now_ms)
 {
-	int found = 0;
+	bool found = false;
 
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; b && !found && i < BLOCKED_MAX; i++)
@@ -87,7 +87,7 @@ size_t blocked_pack(struct blocked *b, uint64_t now_ms, uint8_t out[static BLOCK
 	return (size_t)wire_writer_len(&w);
 }
 
-static int is_sound(const uint8_t *entry)
+static bool is_sound(const uint8_t *entry)
 {
 	return (entry[0] == 4 || entry[0] == 16) && entry[1] <= 8 * entry[0] && wire_load_u64(entry + 18) > 0;
 }
@@ -103,7 +103,7 @@ int blocked_unpack(struct blocked *b, uint64_t boot_id, const uint8_t *packed, s
 			return CSSL_E_RANGE;
 	pthread_mutex_lock(&lock);
 	const uint64_t made_ns = wire_load_u64(packed);
-	const int is_old = boot_id == b->boot_id && made_ns < b->made_ns;
+	const bool is_old = boot_id == b->boot_id && made_ns < b->made_ns;
 	for (unsigned i = 0; !is_old && i < BLOCKED_MAX; i++) {
 		atomic_store(&b->at[i].until_ms, 0);
 		if (entry == end)

@@ -24,7 +24,7 @@ struct blocked {
 /* For so long from now on, in place of an earlier end; 0: not any more. 0, CSSL_E_FULL, or CSSL_E_NOT_FOUND: it was not
  * blocked. */
 int blocked_set(struct blocked *b, const struct address_net *net, uint64_t for_ms, uint64_t now_ms);
-int blocked_has(struct blocked *b, const struct client_address *a, uint64_t now_ms); /* 1 or 0 */
+bool blocked_has(struct blocked *b, const struct client_address *a, uint64_t now_ms);
 
 struct blocked_net {
 	struct address_net net;

@@ -26,16 +26,16 @@ const char *capture_name(enum capture how)
 
 /* --- a socket for other addresses --- */
 
-static int is_v6(int fd)
+static bool is_v6(int fd)
 {
 	int domain = AF_UNSPEC;
 	socklen_t len = sizeof domain;
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_INET6;
 }
 
-int capture_is_transparent(int fd)
+bool capture_is_transparent(int fd)
 {
-	const int v6 = is_v6(fd);
+	const bool v6 = is_v6(fd);
 	int on = 0;
 	socklen_t len = sizeof on;
 	return getsockopt(fd, v6 ? SOL_IPV6 : SOL_IP, v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, &on, &len) == 0 && on;

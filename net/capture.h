@@ -4,6 +4,7 @@
 #ifndef CSSL_NET_CAPTURE_H
 #define CSSL_NET_CAPTURE_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "proto/proxy_header.h"
@@ -21,8 +22,8 @@ const char *capture_name(enum capture how);
  * have such an address. Needs CAP_NET_ADMIN, if the socket is not so already. Otherwise it may not any more. 0 or
  * negative errno. */
 int capture_prepare(int fd, enum capture how);
-/* Does the socket have that right? Accepted sockets inherit it. 1 or 0. */
-int capture_is_transparent(int fd);
+/* Does the socket have that right? Accepted sockets inherit it. */
+bool capture_is_transparent(int fd);
 /* May this process give it? 0 or negative errno. */
 int capture_try(void);
 

@@ -83,7 +83,7 @@ void service_keep_socket(void)
 		kept_fd = open_socket();
 }
 
-int service_has(int fd)
+bool service_has(int fd)
 {
 	return fd >= 0 && fd == kept_fd;
 }

@@ -4,6 +4,7 @@
 #ifndef CSSL_NET_DAEMON_H
 #define CSSL_NET_DAEMON_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Call it before any thread starts. The caller continues as a process of its own, a child of init. The process that
@@ -19,7 +20,7 @@ void background_forget(void);
  * of which may close what it does not know. Does nothing where $NOTIFY_SOCKET is not set. */
 void service_keep_socket(void);
 /* 1 when this descriptor is that socket, else 0. */
-int service_has(int fd);
+bool service_has(int fd);
 /* Tell the service manager behind $NOTIFY_SOCKET (sd_notify(3), protocol only) that the service is ready, and that
  * @main is now its main process. Does nothing where the variable is not set. A failure is logged. */
 void service_notify_ready(pid_t main);

@@ -5,6 +5,7 @@
 #ifndef CSSL_NET_DISCARD_H
 #define CSSL_NET_DISCARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -17,7 +18,7 @@
 enum discard_of { DISCARD_OF_STRANGER, DISCARD_OF_CLIENT };
 
 /* @bytes were dropped, the first of them @ms ago. 1: go on; 0: close. */
-static inline int discard_goes_on(enum discard_of who, uint64_t bytes, uint64_t ms)
+static inline bool discard_goes_on(enum discard_of who, uint64_t bytes, uint64_t ms)
 {
 	return bytes <= (who == DISCARD_OF_CLIENT ? DISCARD_CLIENT_MAX : DISCARD_STRANGER_MAX) && ms <= DISCARD_MS;
 }
@@ -25,12 +26,12 @@ static inline int discard_goes_on(enum discard_of who, uint64_t bytes, uint64_t 
 /* For a client that is one too many, and gets no time to read. Sends @words of @len bytes, and drops the bytes that
  * came. A close with unread bytes is a reset, which may overtake the words. 1: the words are sent, close @fd; 0: @len
  * is 0, or the kernel does not take them, reset @fd. */
-static inline int discard_behind_words(int fd, const void *words, size_t len)
+static inline bool discard_behind_words(int fd, const void *words, size_t len)
 {
 	if (len == 0 || send(fd, words, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)len)
-		return 0;
+		return false;
 	recv(fd, NULL, DISCARD_STRANGER_MAX, MSG_DONTWAIT | MSG_TRUNC);
-	return 1;
+	return true;
 }
 
 #endif

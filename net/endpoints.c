@@ -89,12 +89,12 @@ static void take_address(struct client_address *a, const ProtobufCBinaryData *fr
 		memcpy(a->bytes, from->data, from->len);
 }
 
-static int is_address_len(size_t len)
+static bool is_address_len(size_t len)
 {
 	return len == 0 || len == 4 || len == 16;
 }
 
-int endpoints_message_is_sane(const Cssl__Endpoints *m)
+bool endpoints_message_is_sane(const Cssl__Endpoints *m)
 {
 	return m && is_address_len(m->client_address.len) && is_address_len(m->server_address.len) &&
 	       m->client_port <= UINT16_MAX && m->server_port <= UINT16_MAX && m->unique_id.len <= PROXY_UNIQUE_ID_MAX;

@@ -28,7 +28,7 @@ void endpoints_clear(struct endpoints *e);
 /* Fill @out, with pointers into @e. */
 void endpoints_message(const struct endpoints *e, Cssl__Endpoints *out);
 /* 1 if @m holds legal addresses and ports, else 0. NULL holds none. */
-int endpoints_message_is_sane(const Cssl__Endpoints *m);
+bool endpoints_message_is_sane(const Cssl__Endpoints *m);
 /* Copy a sane @m into a zeroed @e. 0 or CSSL_E_NO_MEMORY. */
 int endpoints_from_message(struct endpoints *e, const Cssl__Endpoints *m);
 void endpoint_sockaddr(const struct client_address *a, uint16_t port, struct sockaddr_storage *out);

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sodium.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,22 +151,22 @@ static const char *known_point(const char *word)
 	return NULL;
 }
 
-static int rule_matches(const struct rule *r, const char *point, const char *peer)
+static bool rule_matches(const struct rule *r, const char *point, const char *peer)
 {
 	return strcmp(r->point, point) == 0 && (!r->on[0] || strcmp(r->on, node_name) == 0) &&
 	       (!r->peer[0] || (peer && strcmp(r->peer, peer) == 0));
 }
 
-static int rule_hits(struct rule *r)
+static bool rule_hits(struct rule *r)
 {
 	if (r->chance < CHANCE_CERTAIN && randombytes_uniform(CHANCE_CERTAIN) >= r->chance)
-		return 0;
+		return false;
 	uint64_t hit = atomic_fetch_add(&r->hits, 1);
 	return hit >= r->after && hit - r->after < r->times;
 }
 
 /* Is it a point of a stream? A stream cuts itself. */
-static int is_way(const char *point)
+static bool is_way(const char *point)
 {
 	const char *end = strrchr(point, '.');
 
@@ -320,13 +321,13 @@ static struct rules *parse_rules(char *text)
 
 /* Watching */
 
-static int file_changed(void)
+static bool file_changed(void)
 {
 	struct stat now = { 0 };
 
 	stat(path, &now); /* without a file: zeros, no rules */
-	int changed = now.st_ino != seen.st_ino || now.st_size != seen.st_size ||
-		      now.st_mtim.tv_sec != seen.st_mtim.tv_sec || now.st_mtim.tv_nsec != seen.st_mtim.tv_nsec;
+	bool changed = now.st_ino != seen.st_ino || now.st_size != seen.st_size ||
+		       now.st_mtim.tv_sec != seen.st_mtim.tv_sec || now.st_mtim.tv_nsec != seen.st_mtim.tv_nsec;
 	seen = now;
 	return changed;
 }

@@ -220,7 +220,7 @@ int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops
 	int r = stream_open_fd(&f->stream, w, &stream_ops_of[keys->protection], fd);
 	if (r < 0)
 		return r;
-	int sealed = keys->protection == LINK_SEALED;
+	bool sealed = keys->protection == LINK_SEALED;
 	if (sealed) {
 		f->sealing = batch_cipher_create(keys->aead, keys->send, BATCHES_PER_KEY);
 		f->opening = batch_cipher_create(keys->aead, keys->receive, BATCHES_PER_KEY);
@@ -261,7 +261,7 @@ void framed_resume(struct framed *f)
 int framed_restore(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd,
 	const struct framed_saved *saved, const struct stream_leftovers *left)
 {
-	int sealed = saved->protection == LINK_SEALED;
+	bool sealed = saved->protection == LINK_SEALED;
 
 	memset(f, 0, sizeof *f);
 	struct batch_cipher *sealing = sealed ? batch_cipher_restore(saved->sealing) : NULL;

@@ -254,7 +254,7 @@ int handshake_limit_enter(struct handshake_limit *l, struct handshake_place *p, 
 	*loser = NULL;
 	if (find_membership(l, from, &m) < 0)
 		return CSSL_E_NO_MEMORY;
-	int is_full = m.source->count >= m.source->most || (m.subnet && m.subnet->count >= m.subnet->most);
+	bool is_full = m.source->count >= m.source->most || (m.subnet && m.subnet->count >= m.subnet->most);
 	if (!is_full && l->total && l->count >= l->total) {
 		*loser = loser_to(l, m.source, now_ms);
 		is_full = !*loser;

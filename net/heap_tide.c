@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
-int heap_tide_is_over(struct heap_tide *t, uint32_t peak, uint32_t now, uint64_t now_ms)
+bool heap_tide_is_over(struct heap_tide *t, uint32_t peak, uint32_t now, uint64_t now_ms)
 {
 	if (peak > t->high)
 		t->high = peak;
 	if (t->high < HEAP_TIDE_HIGH || now > t->high / 4 || now_ms < t->not_before_ms)
-		return 0;
+		return false;
 	t->high = now;
 	t->not_before_ms = now_ms + HEAP_TIDE_EVERY_MS;
-	return 1;
+	return true;
 }
 
 uint64_t resident_bytes(void)

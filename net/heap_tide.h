@@ -4,6 +4,7 @@
 #ifndef CSSL_NET_HEAP_TIDE_H
 #define CSSL_NET_HEAP_TIDE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define HEAP_TIDE_HIGH     64u /* so many at the same time are a burst */
@@ -18,7 +19,7 @@ struct heap_tide {
 
 /* @now things are under way, and at most @peak were since the last call. 1: a burst has ended, its memory should go
  * back. 0: not. */
-int heap_tide_is_over(struct heap_tide *t, uint32_t peak, uint32_t now, uint64_t now_ms);
+bool heap_tide_is_over(struct heap_tide *t, uint32_t peak, uint32_t now, uint64_t now_ms);
 
 /* How much memory of this process is in RAM; 0: the kernel does not say. */
 uint64_t resident_bytes(void);

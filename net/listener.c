@@ -74,13 +74,13 @@ static void listener_starve(struct listener *l, int error)
 	l->supply = SUPPLY_SHORT;
 }
 
-static int is_starvation(int error)
+static bool is_starvation(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
 /* Non-zero: no more this turn. */
-static int accept_one(struct listener *l)
+static bool accept_one(struct listener *l)
 {
 	struct sockaddr_storage peer = { 0 };
 	socklen_t len = sizeof peer;
@@ -89,7 +89,7 @@ static int accept_one(struct listener *l)
 	if (fd >= 0) {
 		l->supply = SUPPLY_ENOUGH;
 		l->ops->on_accept(l->ctx, fd, &peer);
-		return 0;
+		return false;
 	}
 	if (is_starvation(errno))
 		listener_starve(l, errno);
@@ -163,7 +163,7 @@ static int remove_stale(const struct sockaddr_un *un)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	int refused = connect(fd, (const struct sockaddr *)un, sizeof *un) < 0 && errno == ECONNREFUSED;
+	bool refused = connect(fd, (const struct sockaddr *)un, sizeof *un) < 0 && errno == ECONNREFUSED;
 	close(fd);
 	if (!refused)
 		return UV_EADDRINUSE;

@@ -58,7 +58,7 @@ static pthread_mutex_t writing[LOG_FILE_COUNT] = { PTHREAD_MUTEX_INITIALIZER, PT
 
 /* Root may write in the folder of an ordinary user, who then must not choose the file by a link or a second name. As
  * for fs.protected_symlinks, a name that only root can have made is good. */
-static int may_be_chosen_by_others(const char *path)
+static bool may_be_chosen_by_others(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[PATH_MAX];
@@ -73,7 +73,7 @@ static int may_be_chosen_by_others(const char *path)
 /* @how: O_CREAT or 0. */
 static int open_found(const char *path, int how)
 {
-	const int is_doubtful = may_be_chosen_by_others(path);
+	const bool is_doubtful = may_be_chosen_by_others(path);
 	const int fd = open(path, OPEN_FLAGS | (is_doubtful ? O_NOFOLLOW : how), 0640);
 	struct stat st;
 
@@ -208,20 +208,20 @@ void log_close(void)
 	close_output(&outputs[LOG_ACCESS], -1);
 }
 
-int log_has(int fd)
+bool log_has(int fd)
 {
 	for (unsigned i = 0; i < LOG_FILE_COUNT; i++)
 		if (outputs[i].fd == fd)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
-int log_is_apart(enum log_file file)
+bool log_is_apart(enum log_file file)
 {
 	return file == LOG_ACCESS && outputs[file].path[0];
 }
 
-int log_takes(enum log_file to, enum log_level level)
+bool log_takes(enum log_file to, enum log_level level)
 {
 	return log_enabled(level) || (log_is_apart(to) && level >= LOG_INFO);
 }
@@ -254,7 +254,7 @@ enum log_level log_level_configured(void)
 	return (enum log_level)atomic_load_explicit(&level_configured, memory_order_relaxed);
 }
 
-int log_enabled(enum log_level level)
+bool log_enabled(enum log_level level)
 {
 	return level >= log_level_now();
 }
@@ -295,7 +295,7 @@ uint64_t log_dropped(void)
 	return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-int log_take_back(int fd, size_t len)
+bool log_take_back(int fd, size_t len)
 {
 	struct stat st;
 

@@ -43,7 +43,7 @@ int log_try_file(const char *path);
 int log_give(uid_t user, gid_t group);
 void log_close(void);
 /* 1 when lines go to this descriptor, else 0. */
-int log_has(int fd);
+bool log_has(int fd);
 /* Set the configured level (as log_open() does), and use it from now on. */
 void log_configure_level(enum log_level level);
 enum log_level log_level_configured(void);
@@ -54,17 +54,17 @@ const char *log_level_name(enum log_level level); /* "info" */
 /* Change to the level named @word, or for "configured" to the configured one. 0, or -1: no such word. */
 int log_level_change(const char *word);
 int log_level_takes(const char *word); /* 1 or 0 */
-int log_enabled(enum log_level level);
+bool log_enabled(enum log_level level);
 /* The same for a line of that file: an access log of its own takes lines from LOG_INFO on, whatever the level. */
-int log_takes(enum log_file to, enum log_level level);
+bool log_takes(enum log_file to, enum log_level level);
 /* 1 when the lines of that file do not stand among others, else 0. */
-int log_is_apart(enum log_file file);
+bool log_is_apart(enum log_file file);
 /* Lines that could not be written as a whole, because a disk or the pipe of a reader was full: nothing is left of them.
  * Behind the next event that can be written, a line tells how many. */
 uint64_t log_dropped(void);
 /* A disk that filled up took only the beginning of a line: take back its @len bytes, which this process has just
  * appended to @fd. 1; 0: it is no file, or others have written behind them. */
-int log_take_back(int fd, size_t len);
+bool log_take_back(int fd, size_t len);
 
 /* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: a printf format of
  * `key=value` pairs with spaces between; NULL: none. A value may mix text and conversions (%s %d %u %x %c, with

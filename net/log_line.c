@@ -46,19 +46,19 @@ static size_t utf8_len(const uint8_t *s, size_t len)
 	return n;
 }
 
-static int is_control(const uint8_t *s, size_t n)
+static bool is_control(const uint8_t *s, size_t n)
 {
 	return (n == 1 && (s[0] < 0x20 || s[0] == 0x7f)) || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0);
 }
 
-static int is_plain(const char *value, size_t len)
+static bool is_plain(const char *value, size_t len)
 {
 	const uint8_t *s = (const uint8_t *)value;
 
 	for (size_t i = 0; i < len;) {
 		size_t n = utf8_len(s + i, len - i);
 		if (n == 0 || is_control(s + i, n) || strchr(" \"\\=", s[i]))
-			return 0;
+			return false;
 		i += n;
 	}
 	return len > 0;
@@ -184,10 +184,10 @@ static int print_conversion(char *out, size_t cap, struct conversion *c, struct 
 }
 
 /* Is the format at @f nothing but one plain %d or %u, with any length? */
-static int is_number_format(const char *f)
+static bool is_number_format(const char *f)
 {
 	if (*f++ != '%')
-		return 0;
+		return false;
 	f += strspn(f, "hlzjt");
 	return *f && strchr("diu", *f) && (f[1] == ' ' || !f[1]);
 }
@@ -279,7 +279,7 @@ void log_line_begin(struct log_line *l, enum log_level level, const char *compon
 	const uint8_t *connection, const char *event)
 {
 	char time[32], id[2 * CONNECTION_ID_LEN + 1] = "";
-	const int json = l->format == LOG_JSON;
+	const bool json = l->format == LOG_JSON;
 
 	format_time(time);
 	if (connection)

@@ -26,20 +26,20 @@ static void say_left_out(struct log_pace *p, enum log_level level, const char *e
 }
 
 /* 1, or 0: it is left out. */
-static int takes_line(struct log_pace *p, enum log_level level, const char *event)
+static bool takes_line(struct log_pace *p, enum log_level level, const char *event)
 {
 	uint64_t second = now_s();
 
 	if (log_enabled(LOG_DEBUG) || log_is_apart(p->to))
-		return 1;
+		return true;
 	if (atomic_exchange(&p->second, second) != second) {
 		atomic_store(&p->written, 0);
 		say_left_out(p, level, event);
 	}
 	if (atomic_fetch_add(&p->written, 1) < LOG_PACE_PER_S)
-		return 1;
+		return true;
 	atomic_fetch_add(&p->left_out, 1);
-	return 0;
+	return false;
 }
 
 void log_event_paced(struct log_pace *p, enum log_level level, const struct connection_id *connection,

@@ -5,6 +5,7 @@
 #include "net/machine_memory.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,14 +71,14 @@ static uint64_t of_groups(const char *root, const char *mount, char *group, cons
 }
 
 /* `0::/path` is version 2; `4:cpu,memory:/path` version 1. @controllers is changed. */
-static int has_memory(char *controllers)
+static bool has_memory(char *controllers)
 {
 	char *rest = NULL;
 
 	for (char *word = strtok_r(controllers, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
 		if (strcmp(word, "memory") == 0)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static uint64_t of_line(const char *root, char *line)

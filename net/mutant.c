@@ -16,7 +16,7 @@ static void choose(void)
 	chosen = name && name[0] ? name : NULL;
 }
 
-int mutant(const char *name)
+bool mutant(const char *name)
 {
 	pthread_once(&once, choose);
 	return chosen && strcmp(chosen, name) == 0;

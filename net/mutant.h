@@ -4,11 +4,13 @@
 #ifndef CSSL_NET_MUTANT_H
 #define CSSL_NET_MUTANT_H
 
+#include <stdbool.h>
+
 #ifdef CSSL_TEST_POINTS
-/* Does this process make the mistake @name? 1 or 0. */
-int mutant(const char *name);
+/* Does this process make the mistake @name? */
+bool mutant(const char *name);
 #else
-#define mutant(name) 0
+#define mutant(name) false
 #endif
 
 #endif

@@ -32,17 +32,17 @@ uint8_t newcomers_source(const struct newcomers *n, int fd, const struct sockadd
 	return hash[0];
 }
 
-static int has_its_share(const struct newcomers *n, uint8_t source)
+static bool has_its_share(const struct newcomers *n, uint8_t source)
 {
 	return n->of_source[source] >= n->limits.of_source;
 }
 
-int newcomers_full(const struct newcomers *n, uint8_t source)
+bool newcomers_full(const struct newcomers *n, uint8_t source)
 {
 	return n->count >= n->limits.count || has_its_share(n, source);
 }
 
-static int may_give_way(const struct newcomers *n, const struct newcomer *c, uint64_t now_ms, uint32_t turn)
+static bool may_give_way(const struct newcomers *n, const struct newcomer *c, uint64_t now_ms, uint32_t turn)
 {
 	if (c->stage == NEWCOMER_SILENT)
 		return turn - c->turn >= NEWCOMER_TURNS;
@@ -50,7 +50,7 @@ static int may_give_way(const struct newcomers *n, const struct newcomer *c, uin
 }
 
 /* 1: @c rather than @other, which came before. */
-static int rather(const struct newcomers *n, const struct newcomer *c, const struct newcomer *other)
+static bool rather(const struct newcomers *n, const struct newcomer *c, const struct newcomer *other)
 {
 	if (c->stage != other->stage)
 		return c->stage < other->stage;

@@ -8,6 +8,7 @@
 #ifndef CSSL_NET_NEWCOMERS_H
 #define CSSL_NET_NEWCOMERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -46,7 +47,7 @@ void newcomers_init(struct newcomers *n, const struct newcomers_limits *limits);
 uint8_t newcomers_source(const struct newcomers *n, int fd, const struct sockaddr *peer);
 
 /* Is there no room for one more of @source? */
-int newcomers_full(const struct newcomers *n, uint8_t source);
+bool newcomers_full(const struct newcomers *n, uint8_t source);
 /* The one that gives way: a SILENT one before a PROVEN one; one of @source if that has its full share. NULL: there is
  * room, or none gives way. */
 struct newcomer *newcomers_victim(struct newcomers *n, uint8_t source, uint64_t now_ms, uint32_t turn);

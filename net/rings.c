@@ -73,7 +73,7 @@ int rings_make(void)
 	return r;
 }
 
-static int is_sealed(int fd)
+static bool is_sealed(int fd)
 {
 	struct stat s;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -124,7 +124,7 @@ static uint8_t *map_anywhere(int fd)
 
 int rings_open(int fd, enum rings_side side, struct rings **out)
 {
-	int is_ours = is_sealed(fd);
+	bool is_ours = is_sealed(fd);
 	struct rings *r = is_ours ? calloc(1, sizeof *r) : NULL;
 
 	if (!r || !(r->base = map_anywhere(fd))) {
@@ -184,7 +184,7 @@ size_t rings_staged(const struct rings *r)
 	return r->out.staged;
 }
 
-int rings_publish(struct rings *r, size_t len)
+bool rings_publish(struct rings *r, size_t len)
 {
 	struct ends *e = r->out.ends;
 
@@ -195,7 +195,7 @@ int rings_publish(struct rings *r, size_t len)
 	return atomic_load_explicit(&e->reader_sleeps, memory_order_relaxed) && atomic_exchange(&e->reader_sleeps, 0);
 }
 
-int rings_wait_for_room(struct rings *r)
+bool rings_wait_for_room(struct rings *r)
 {
 	r->room = ROOM_AWAITED;
 	atomic_store_explicit(&r->out.ends->writer_waits, 1, memory_order_relaxed);
@@ -203,7 +203,7 @@ int rings_wait_for_room(struct rings *r)
 	return !rings_waits_for_room(r);
 }
 
-int rings_waits_for_room(struct rings *r)
+bool rings_waits_for_room(struct rings *r)
 {
 	if (r->room == ROOM_AWAITED && room_len(r) >= RINGS_LEN / 2) {
 		r->room = ROOM_ENOUGH;
@@ -222,7 +222,7 @@ const uint8_t *rings_input(struct rings *r, size_t *len)
 	return there <= RINGS_LEN ? r->in.data + r->in.at % RINGS_LEN : NULL;
 }
 
-int rings_has_input(struct rings *r)
+bool rings_has_input(struct rings *r)
 {
 	size_t len;
 
@@ -230,7 +230,7 @@ int rings_has_input(struct rings *r)
 	return len > 0;
 }
 
-int rings_used(struct rings *r, size_t len)
+bool rings_used(struct rings *r, size_t len)
 {
 	struct ends *e = r->in.ends;
 
@@ -242,14 +242,14 @@ int rings_used(struct rings *r, size_t len)
 	       atomic_exchange(&e->writer_waits, 0);
 }
 
-int rings_sleep(struct rings *r)
+bool rings_sleep(struct rings *r)
 {
 	atomic_store_explicit(&r->in.ends->reader_sleeps, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!rings_has_input(r))
-		return 0;
+		return false;
 	rings_stay_awake(r);
-	return 1;
+	return true;
 }
 
 void rings_stay_awake(struct rings *r)

@@ -11,6 +11,7 @@
 #ifndef CSSL_NET_RINGS_H
 #define CSSL_NET_RINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,21 +38,21 @@ void rings_stage(struct rings *r, size_t len);
 /* Bytes that were staged and not published. */
 size_t rings_staged(const struct rings *r);
 /* The same, and publish them and all that were staged. 1: wake the reader; 0: it is awake. */
-int rings_publish(struct rings *r, size_t len);
+bool rings_publish(struct rings *r, size_t len);
 /* There is no room: ask the reader to wake this side when half of it is free. 1: it is free already. */
-int rings_wait_for_room(struct rings *r);
-/* Does this side still wait for that? 1 or 0. */
-int rings_waits_for_room(struct rings *r);
+bool rings_wait_for_room(struct rings *r);
+/* Does this side still wait for that? */
+bool rings_waits_for_room(struct rings *r);
 
 /* Reading: the bytes that are there, one piece, valid until rings_used(). The writer can change them meanwhile. NULL:
  * the writer's position is impossible in an honest peer; treat the whole ring as hostile and drop the link. */
 const uint8_t *rings_input(struct rings *r, size_t *len);
-int rings_has_input(struct rings *r);
+bool rings_has_input(struct rings *r);
 /* The caller has used the first @len bytes. 1: wake the writer, which waits for room; 0: it does not wait. */
-int rings_used(struct rings *r, size_t len);
+bool rings_used(struct rings *r, size_t len);
 /* Nothing is left to read: ask the writer to wake this side for more. 1: more is there already, and the writer will
  * not. */
-int rings_sleep(struct rings *r);
+bool rings_sleep(struct rings *r);
 /* This side stays awake; the writer need not wake it. */
 void rings_stay_awake(struct rings *r);
 

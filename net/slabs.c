@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <sodium.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -69,7 +70,7 @@ void slabs_init_secret(struct slabs *s, size_t block_len)
 	s->kind = SLABS_SECRET;
 }
 
-static int by_malloc(const struct slabs *s)
+static bool by_malloc(const struct slabs *s)
 {
 	return SLABS_BY_MALLOC && !s->source && s->kind == SLABS_PLAIN;
 }

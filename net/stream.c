@@ -275,13 +275,13 @@ void stream_close(struct stream *s)
 
 void stream_abort(struct stream *s)
 {
-	stream_reset_on_close(s, 1);
+	stream_reset_on_close(s, true);
 	stream_close(s);
 }
 
 /* Options */
 
-void stream_reset_on_close(struct stream *s, int on)
+void stream_reset_on_close(struct stream *s, bool on)
 {
 	struct linger linger = { .l_onoff = on, .l_linger = 0 };
 

@@ -164,7 +164,7 @@ size_t stream_kept(const struct stream *s);
 
 /* 0: no byte of the peer is unread; it may have ended. 1: one is, or the stream is not open. Asks the kernel. Not for
  * shared streams. */
-int stream_has_unread(const struct stream *s);
+bool stream_has_unread(const struct stream *s);
 
 /* Asks the kernel about @count streams with one call. A bit of *quiet (the first stream: bit 0) is set if the stream is
  * open, and neither a byte nor an end of its peer is unread. */
@@ -217,7 +217,7 @@ void stream_abort(struct stream *s);
 
 /* @on 1: any close of this connection, also by a crash, sends the peer a reset and never a FIN (SO_LINGER). @on 0 ends
  * that. TCP only. */
-void stream_reset_on_close(struct stream *s, int on);
+void stream_reset_on_close(struct stream *s, bool on);
 
 /* Treat the peer as lost if it acknowledges nothing for @ms (keepalive probes and TCP_USER_TIMEOUT). Does nothing on
  * UNIX sockets. */

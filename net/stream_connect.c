@@ -15,7 +15,7 @@
 #include "net/socket.h"
 #include "net/stream_inside.h"
 
-static int is_connecting(const struct stream *s)
+static bool is_connecting(const struct stream *s)
 {
 	return s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST;
 }

@@ -38,27 +38,27 @@ struct stream_fault {
 };
 
 /* Is this way held now? */
-static int way_holds(struct stream_fault *f, struct way *way)
+static bool way_holds(struct stream_fault *f, struct way *way)
 {
 	uint64_t ms = 0;
 
 	if (way->state == WAY_PASSES) {
 		way->state = WAY_ASKS;
-		return 0;
+		return false;
 	}
 	if (way->state != WAY_ASKS)
-		return 1;
+		return true;
 	switch (fault_at(way->point, f->peer, &ms)) {
 	case FAULT_DELAY: way->state = WAY_DELAYS; break;
 	case FAULT_DROP:
 		way->state = WAY_WAITS;
 		ms = ASK_AGAIN_MS;
 		break;
-	case FAULT_CUT: way->state = WAY_CUT; return 1;
-	default: return 0;
+	case FAULT_CUT: way->state = WAY_CUT; return true;
+	default: return false;
 	}
 	deadline_set_in_full(f->stream->worker, &way->due, ms);
-	return 1;
+	return true;
 }
 
 static void way_goes_on(struct way *way)
@@ -117,16 +117,16 @@ static size_t hand_out(struct stream *s, size_t len)
 }
 
 /* Write half of a large output, and nothing more while the rule exists. */
-static int part_holds(struct stream_fault *f)
+static bool part_holds(struct stream_fault *f)
 {
 	struct stream *s = f->stream;
 	size_t gone = 0;
 
 	if (f->parts == NO_PART_WENT && s->out.end < PART_OF)
-		return 0;
+		return false;
 	if (fault_at(f->part, f->peer, NULL) != FAULT_DROP) {
 		f->parts = NO_PART_WENT;
-		return 0;
+		return false;
 	}
 	if (f->parts == NO_PART_WENT)
 		gone = hand_out(s, s->out.end / 2);
@@ -136,7 +136,7 @@ static int part_holds(struct stream_fault *f)
 	s->written += (uint32_t)gone;
 	f->write.state = WAY_WAITS;
 	deadline_set(s->worker, &f->write.due, ASK_AGAIN_MS);
-	return 1;
+	return true;
 }
 
 int stream_fault_holds_write(struct stream *s)
@@ -150,7 +150,7 @@ int stream_fault_holds_write(struct stream *s)
 	if (!way_holds(f, &f->write))
 		return 0;
 	if (f->write.state == WAY_CUT) {
-		stream_reset_on_close(s, 1);
+		stream_reset_on_close(s, true);
 		stream_read_stop(s);
 		stream_fail(s, UV_ECONNRESET);
 	}
@@ -174,7 +174,7 @@ void stream_fault_pause_reading(struct stream *s)
 	if (!f || f->read.state == WAY_ASKS || f->read.state == WAY_PASSES)
 		return;
 	if (f->read.state == WAY_CUT) {
-		stream_reset_on_close(s, 1);
+		stream_reset_on_close(s, true);
 		stream_tell_end(s, UV_ECONNRESET);
 		return;
 	}

@@ -44,7 +44,7 @@ struct stream_write {
 	enum { WRITE_BYTES, WRITE_WITH_FD } kind;
 };
 
-static inline int stream_is_open(const struct stream *s)
+static inline bool stream_is_open(const struct stream *s)
 {
 	return s->state >= STREAM_CONNECTING && s->state <= STREAM_FAILED;
 }
@@ -84,16 +84,16 @@ uint8_t *stream_read_room(struct stream *s, size_t *len);
 void stream_deliver_read(struct stream *s, size_t new_len);
 
 /* Shared streams. 1: output waits for room; the other side will wake this one. */
-int stream_shared_is_full(struct stream *s);
+bool stream_shared_is_full(struct stream *s);
 void stream_shared_flush(struct stream *s);
 /* Write bytes behind the output without collecting them there. 1: done; 0: there is no room now. */
-int stream_shared_write(struct stream *s, const void *data, size_t len);
+bool stream_shared_write(struct stream *s, const void *data, size_t len);
 /* Tell the other side to look. */
 void stream_shared_ring(struct stream *s);
 /* The other side has woken this one, or may have: look into the rings. */
 void stream_shared_look(struct stream *s);
 /* The socket's end came; bytes in the ring come before it. 1: all of them were delivered. */
-int stream_shared_is_read(struct stream *s);
+bool stream_shared_is_read(struct stream *s);
 
 #ifdef CSSL_TEST_POINTS
 /* Not 0: wait; the stream is called again when it may go on. */

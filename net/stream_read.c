@@ -48,14 +48,14 @@ const uint8_t *stream_kept_data(const struct stream *s)
 	return s->kept.data ? s->kept.data + s->kept.start : NULL;
 }
 
-static int has_bytes(const struct stream *s)
+static bool has_bytes(const struct stream *s)
 {
 	uint8_t byte;
 
 	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-int stream_has_unread(const struct stream *s)
+bool stream_has_unread(const struct stream *s)
 {
 	return !stream_is_open(s) || stream_kept(s) || has_bytes(s);
 }
@@ -376,8 +376,8 @@ void stream_read_start(struct stream *s)
 {
 	if (!stream_is_open(s) || (s->reading != READING_STOPPED && s->reading != READING_PAUSED))
 		return;
-	int connecting = s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST;
-	int resumes = s->reading == READING_PAUSED && !connecting;
+	bool connecting = s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST;
+	bool resumes = s->reading == READING_PAUSED && !connecting;
 	s->reading = resumes ? READING_RESUMED : READING_KEPT;
 	if (stream_kept(s) || connecting || resumes)
 		worker_at_turn_end(s->worker, &s->turn);

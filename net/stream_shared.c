@@ -42,37 +42,37 @@ void stream_shared_ring(struct stream *s)
 /* --- output --- */
 
 /* The other side may have cleared our request to be woken. A side that still waits makes a new request. */
-int stream_shared_is_full(struct stream *s)
+bool stream_shared_is_full(struct stream *s)
 {
 	return rings_waits_for_room(s->rings) && !rings_wait_for_room(s->rings);
 }
 
 /* Copy the output and then [data, data + len), if there is room for all. The other side sees them after the flush. 1 or
  * 0. */
-static int stage(struct stream *s, const void *data, size_t len)
+static bool stage(struct stream *s, const void *data, size_t len)
 {
 	size_t room_len;
 	uint8_t *room = rings_room(s->rings, &room_len);
 
 	if (s->out.end + len > room_len)
-		return 0;
+		return false;
 	if (s->out.end)
 		memcpy(room, s->out.data, s->out.end);
 	memcpy(room + s->out.end, data, len);
 	rings_stage(s->rings, s->out.end + len);
 	s->out.end = 0; /* the flush gives the buffer back */
-	return 1;
+	return true;
 }
 
-int stream_shared_write(struct stream *s, const void *data, size_t len)
+bool stream_shared_write(struct stream *s, const void *data, size_t len)
 {
 	if (stream_shared_is_full(s) || !stage(s, data, len))
-		return 0;
+		return false;
 	if (rings_staged(s->rings) >= s->flush_mark)
 		stream_flush(s);
 	else
 		worker_at_turn_end(s->worker, &s->turn);
-	return 1;
+	return true;
 }
 
 /* Copy as much of the output as there is room for. */
@@ -102,7 +102,7 @@ void stream_shared_flush(struct stream *s)
 	size_t len = copy_out(s);
 
 	s->written += (uint32_t)(rings_staged(s->rings) + len);
-	int sleeps = rings_publish(s->rings, len);
+	bool sleeps = rings_publish(s->rings, len);
 	if (len == s->out.end) {
 		s->out_last = s->out.end;
 		stream_out_give_back(s);
@@ -184,7 +184,7 @@ void stream_shared_look(struct stream *s)
 
 /* No rule may hold this read back, because the end is reported only once. There were not more bytes than fill the
  * ring. */
-int stream_shared_is_read(struct stream *s)
+bool stream_shared_is_read(struct stream *s)
 {
 	size_t left = RINGS_LEN, read = 1;
 

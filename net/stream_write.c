@@ -17,14 +17,14 @@
 #define STREAM_OUTPUT_LIMIT (UINT32_C(1) << 30)
 #define SHARED_AT_ONCE      512u /* so many bytes are copied into shared memory at once, fewer are collected */
 
-static int may_write(const struct stream *s)
+static bool may_write(const struct stream *s)
 {
 	/* before the FIN the owner may still seal its last batch */
 	return s->state == STREAM_OPEN || (s->state == STREAM_CONNECTING && !s->failure) ||
 	       (s->state == STREAM_SHUTTING && s->flushing == FLUSHING_IN_ON_FLUSH);
 }
 
-static int may_flush(const struct stream *s)
+static bool may_flush(const struct stream *s)
 {
 	return s->state == STREAM_OPEN || s->state == STREAM_SHUTTING;
 }
@@ -254,11 +254,11 @@ static void flush_output(struct stream *s)
 }
 
 /* Output that would reach the flush mark need not be collected, and shared memory collects by itself. */
-static int may_write_through(const struct stream *s, size_t len)
+static bool may_write_through(const struct stream *s, size_t len)
 {
 	if (s->state != STREAM_OPEN || s->writes > 0 || s->ops->on_flush || s->kind == STREAM_KIND_UNIX_FDS ||
 		stream_fault_watches(s))
-		return 0;
+		return false;
 	if (s->rings)
 		return len >= SHARED_AT_ONCE;
 	return s->out.end + len >= s->flush_mark;
@@ -309,7 +309,7 @@ int stream_write(struct stream *s, const void *data, size_t len)
 		return CSSL_E_STATE;
 	if (len == 0)
 		return 0;
-	const int through = may_write_through(s, len);
+	const bool through = may_write_through(s, len);
 	if (through && s->rings && stream_shared_write(s, data, len))
 		return 0;
 	if (through && !s->rings)
@@ -340,7 +340,7 @@ void stream_flush_now(struct stream *s)
 	let_owner_add(s);
 	if (!may_flush(s))
 		return;
-	const int waits = s->out.end > 0 || (s->rings && rings_staged(s->rings) > 0);
+	const bool waits = s->out.end > 0 || (s->rings && rings_staged(s->rings) > 0);
 	if ((waits || s->state == STREAM_SHUTTING) && stream_fault_holds_write(s))
 		return;
 	if (waits && s->rings)

@@ -31,7 +31,7 @@ enum {
 #define FIN_CAME     (TIME_WAIT | CLOSED | CLOSE_WAIT | LAST_ACK | CLOSING)
 #define FIN_WAS_SENT (FIN_WAIT1 | FIN_WAIT2 | TIME_WAIT | CLOSED | LAST_ACK | CLOSING)
 
-static int is_in(const struct tcp_info *info, unsigned states)
+static bool is_in(const struct tcp_info *info, unsigned states)
 {
 	return (states >> info->tcpi_state & 1) != 0;
 }
@@ -45,14 +45,14 @@ static int get_info(int fd, struct tcp_info *info)
 	return len < offsetof(struct tcp_info, tcpi_segs_out) ? CSSL_E_SYSTEM : 0;
 }
 
-int tcp_has_ended(int fd)
+bool tcp_has_ended(int fd)
 {
 	struct tcp_info info;
 
 	return get_info(fd, &info) == 0 && is_in(&info, FIN_WAS_SENT);
 }
 
-static int is_same(const struct tcp_info *a, const struct tcp_info *b)
+static bool is_same(const struct tcp_info *a, const struct tcp_info *b)
 {
 	return a->tcpi_bytes_received == b->tcpi_bytes_received && a->tcpi_bytes_acked == b->tcpi_bytes_acked &&
 	       a->tcpi_state == b->tcpi_state;

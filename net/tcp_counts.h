@@ -4,6 +4,7 @@
 #ifndef CSSL_NET_TCP_COUNTS_H
 #define CSSL_NET_TCP_COUNTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tcp_counts {
@@ -20,7 +21,7 @@ int tcp_counts_get(int fd, struct tcp_counts *out);
  * makes later; or CSSL_E_SYSTEM: there can be no such connection. Call it before there are threads. */
 int tcp_counts_hold(void);
 
-/* Has a process of this host said FIN on it, or did a reset end it? 1 or 0. */
-int tcp_has_ended(int fd);
+/* Has a process of this host said FIN on it, or did a reset end it? */
+bool tcp_has_ended(int fd);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef CSSL_NET_TIMER_H
 #define CSSL_NET_TIMER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -28,7 +29,7 @@ void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms);
  * deadline that is set late in a turn fires early by the length of that turn. For delays that somebody asked for. */
 void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms);
 void deadline_cancel(struct deadline *d);
-static inline int deadline_is_set(const struct deadline *d)
+static inline bool deadline_is_set(const struct deadline *d)
 {
 	return d->in.le_prev != NULL;
 }

@@ -18,7 +18,7 @@ static void begin_turn(struct turn_share *t)
 	t->began_ns = uv_hrtime();
 }
 
-static int has_time(const struct turn_share *t)
+static bool has_time(const struct turn_share *t)
 {
 	return uv_hrtime() - t->began_ns < (worker_now_ms(t->worker) < t->small_until_ms ? t->small_ns : t->large_ns);
 }
@@ -35,9 +35,9 @@ static struct turn_waiter *next_waiter(struct turn_share *t)
 }
 
 /* A turn's end has several passes. */
-static int is_first(struct turn_share *t)
+static bool is_first(struct turn_share *t)
 {
-	const int is = t->worked != t->turn;
+	const bool is = t->worked != t->turn;
 
 	t->worked = t->turn;
 	return is;
@@ -96,13 +96,13 @@ void turn_share_others_came(struct turn_share *t)
 		t->small_until_ms = worker_now_ms(t->worker) + TURN_SHARE_SMALL_MS;
 }
 
-int turn_share_is_free(struct turn_share *t)
+bool turn_share_is_free(struct turn_share *t)
 {
 	if (!t->worker)
-		return 1;
+		return true;
 	begin_turn(t);
 	if (t->state == TURN_SHARE_BEGINS)
-		return 1;
+		return true;
 	return has_time(t) && (!t->waiting || t->state == TURN_SHARE_WORKS);
 }
 
@@ -130,7 +130,7 @@ void turn_share_leave(struct turn_share *t, struct turn_waiter *waiter)
 	waiter->in.tqe_prev = NULL;
 }
 
-int turn_waiter_waits(const struct turn_waiter *waiter)
+bool turn_waiter_waits(const struct turn_waiter *waiter)
 {
 	return waiter->in.tqe_prev != NULL;
 }

@@ -16,6 +16,8 @@
 #ifndef CSSL_NET_TURN_SHARE_H
 #define CSSL_NET_TURN_SHARE_H
 
+#include <stdbool.h>
+
 #include "net/worker.h"
 
 #define TURN_SHARE_LINES 32u
@@ -57,12 +59,12 @@ void turn_share_init(
 void turn_share_others_came(struct turn_share *t);
 
 /* 1: work may be done at once. 0: its holder has to enter a line. */
-int turn_share_is_free(struct turn_share *t);
+bool turn_share_is_free(struct turn_share *t);
 
 /* At the end of the line of @source (any number). One that is in a line keeps its place. */
 void turn_share_enter(struct turn_share *t, struct turn_waiter *waiter, uint32_t source, void *holder);
 /* Nothing happens where it is in no line. */
 void turn_share_leave(struct turn_share *t, struct turn_waiter *waiter);
-int turn_waiter_waits(const struct turn_waiter *waiter);
+bool turn_waiter_waits(const struct turn_waiter *waiter);
 
 #endif

@@ -132,7 +132,7 @@ static void drop_delayed(struct udp *u)
 
 /* Sending */
 
-static int is_full(int error)
+static bool is_full(int error)
 {
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }

@@ -47,7 +47,7 @@ static int set_groups(const struct passwd *p, enum user_keeps keeps)
 
 int user_become(const char *name, enum user_keeps keeps, char *error, size_t error_cap)
 {
-	const int is_admin = keeps == USER_KEEPS_NET_ADMIN;
+	const bool is_admin = keeps == USER_KEEPS_NET_ADMIN;
 	const struct passwd *p = getpwnam(name);
 	if (!p || p->pw_uid == 0) {
 		snprintf(error, error_cap, "user %s: %s", name, p ? "is root" : "not known");

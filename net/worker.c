@@ -155,17 +155,17 @@ static void mailbox_empty(struct worker *w)
 }
 
 /* From here on worker_post() refuses, unless a message came before. */
-static int mailbox_end(struct worker *w)
+static bool mailbox_end(struct worker *w)
 {
 	pthread_mutex_lock(&w->mailbox.lock);
 	if (STAILQ_EMPTY(&w->mailbox.messages))
 		w->mailbox.state = MAILBOX_ENDED;
-	int ended = w->mailbox.state == MAILBOX_ENDED;
+	bool ended = w->mailbox.state == MAILBOX_ENDED;
 	pthread_mutex_unlock(&w->mailbox.lock);
 	return ended;
 }
 
-static int may_end(const struct worker *w)
+static bool may_end(const struct worker *w)
 {
 	return atomic_load(&w->stop_asked) && w->open_handles == 0;
 }

@@ -63,21 +63,20 @@ static void take(struct aead_cipher *c, const OSSL_DISPATCH *f)
 	}
 }
 
-static int is_whole(const struct aead_cipher *c)
+static bool is_whole(const struct aead_cipher *c)
 {
 	return c->create && c->free && c->begin[AEAD_SEALS] && c->begin[AEAD_OPENS] && c->update && c->final &&
 	       c->get && c->set;
 }
 
-/* 1 or 0. */
-static int take_functions(struct aead_cipher *c)
+static bool take_functions(struct aead_cipher *c)
 {
 	const OSSL_ALGORITHM *a = c->offered;
 
 	while (a && a->algorithm_names && !has_name(c->evp, a->algorithm_names))
 		a++;
 	if (!a || !a->algorithm_names)
-		return 0;
+		return false;
 	for (const OSSL_DISPATCH *f = a->implementation; f->function_id; f++)
 		take(c, f);
 	return is_whole(c);

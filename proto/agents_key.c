@@ -20,12 +20,12 @@ struct span {
 	size_t len;
 };
 
-static int is_blank(char c)
+static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static int is_word(char c)
+static bool is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -82,15 +82,15 @@ static int key_parse(struct span word, uint8_t out[static KEY_LEN])
 }
 
 /* Is the newest key in the ring already, with the same id or the same value? */
-static int is_duplicate(const struct key_ring *ring)
+static bool is_duplicate(const struct key_ring *ring)
 {
 	unsigned last = ring->count;
 
 	for (unsigned i = 0; i < last; i++)
 		if (strcmp(ring->keys[i].id, ring->keys[last].id) == 0 ||
 			sodium_memcmp(ring->keys[i].key, ring->keys[last].key, KEY_LEN) == 0)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static int line_parse(struct span line, struct key_ring *ring)

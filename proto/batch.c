@@ -66,7 +66,7 @@ static int next_key(const uint8_t key[static AEAD_SECRET_LEN], uint8_t out[stati
 	};
 	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
 	EVP_KDF_CTX *context = EVP_KDF_CTX_new(kdf);
-	int done = context && EVP_KDF_derive(context, out, AEAD_SECRET_LEN, params) == 1;
+	bool done = context && EVP_KDF_derive(context, out, AEAD_SECRET_LEN, params) == 1;
 
 	EVP_KDF_CTX_free(context);
 	EVP_KDF_free(kdf);

@@ -30,7 +30,7 @@ const struct cipher_suite *cipher_suite_find(uint16_t id)
 	return NULL;
 }
 
-int cipher_suite_has_record_nonce(const struct cipher_suite *suite)
+bool cipher_suite_has_record_nonce(const struct cipher_suite *suite)
 {
 	return suite->iv_len < AEAD_IV_LEN;
 }

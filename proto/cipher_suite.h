@@ -2,6 +2,7 @@
 #ifndef CSSL_PROTO_CIPHER_SUITE_H
 #define CSSL_PROTO_CIPHER_SUITE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cipher_suite {
@@ -22,7 +23,7 @@ const struct cipher_suite *cipher_suite_find(uint16_t id);
 
 /* 1 for AES-GCM in TLS 1.2: a part of each nonce stands in the record (RFC 5288 3: nonce_explicit). Owners of a
  * connection put their epoch there, so that no two of them have a nonce in common. Else 0. */
-int cipher_suite_has_record_nonce(const struct cipher_suite *suite);
+bool cipher_suite_has_record_nonce(const struct cipher_suite *suite);
 
 /* The whole table, for loops over it. */
 const struct cipher_suite *cipher_suites(unsigned *count);

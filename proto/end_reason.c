@@ -12,7 +12,7 @@ const char *end_reason_text(unsigned reason)
 	return reason < END_REASON_COUNT ? texts[reason] : "unknown";
 }
 
-int end_reason_is_refusal(unsigned reason)
+bool end_reason_is_refusal(unsigned reason)
 {
 	return reason == END_LIMIT_TOTAL || reason == END_LIMIT_SOURCE || reason == END_LIMIT_HANDSHAKES ||
 	       reason == END_LIMIT_PREAMBLES || reason == END_SUSPECTED;

@@ -5,6 +5,8 @@
 #ifndef CSSL_PROTO_END_REASON_H
 #define CSSL_PROTO_END_REASON_H
 
+#include <stdbool.h>
+
 /* X(name, text) */
 #define END_REASONS(X)                                                                                                 \
 	X(DONE, "done")                   /* both sides closed in order */                                             \
@@ -57,6 +59,6 @@ enum end_reason {
 /* The text; "unknown" for a number outside the table. */
 const char *end_reason_text(unsigned reason);
 /* 1: the client was not let in: a limit, or its source is suspected. Else 0. */
-int end_reason_is_refusal(unsigned reason);
+bool end_reason_is_refusal(unsigned reason);
 
 #endif

@@ -14,7 +14,7 @@ static const char *sentence_of(int error)
 	return NULL;
 }
 
-int cssl_error_is_own(int error)
+bool cssl_error_is_own(int error)
 {
 	return sentence_of(error) != NULL;
 }

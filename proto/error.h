@@ -6,6 +6,8 @@
 #ifndef CSSL_PROTO_ERROR_H
 #define CSSL_PROTO_ERROR_H
 
+#include <stdbool.h>
+
 /* X(name, value, sentence). The values are far below those of libuv, so that no number is an error of both. */
 #define CSSL_ERRORS(X)                                                                                                 \
 	X(TRUNCATED, -20001, "message ends too early")                                                                 \
@@ -36,8 +38,8 @@ enum cssl_error {
 #undef X
 };
 
-/* Is @error in the list? 0 or 1. Other errors are libuv's: net/error_text.h has the sentences of both. */
-int cssl_error_is_own(int error);
+/* Is @error in the list? Other errors are libuv's: net/error_text.h has the sentences of both. */
+bool cssl_error_is_own(int error);
 
 /* The sentence of an error of the list, for logs. Never NULL. */
 const char *cssl_strerror(int error);

@@ -67,14 +67,14 @@ static enum first_bytes judge_text(const uint8_t *data, size_t len)
 }
 
 /* Length with its highest bit set, message type 1, and the version that the client wants at most. */
-static int is_sslv2_hello(const uint8_t *data)
+static bool is_sslv2_hello(const uint8_t *data)
 {
 	return (data[0] & 0x80) && data[2] == 1 && (data[3] == 3 || (data[3] == 0 && data[4] == 2));
 }
 
 static enum first_bytes judge_other_record(const uint8_t *data)
 {
-	int is_record = data[1] == TLS12_VERSION_WIRE >> 8;
+	bool is_record = data[1] == TLS12_VERSION_WIRE >> 8;
 
 	/* a client that begins with an alert has ended already */
 	return is_record && data[0] != TLS_ALERT ? FIRST_BYTES_OTHER_RECORD : FIRST_BYTES_OTHER;
@@ -97,7 +97,7 @@ enum first_bytes first_bytes_judge(const uint8_t *data, size_t len)
 
 	if (text != FIRST_BYTES_OTHER)
 		return text;
-	int may_be_record = data[0] >= TLS_CHANGE_CIPHER_SPEC && data[0] <= TLS_HEARTBEAT;
+	bool may_be_record = data[0] >= TLS_CHANGE_CIPHER_SPEC && data[0] <= TLS_HEARTBEAT;
 	if (!may_be_record && !(data[0] & 0x80))
 		return FIRST_BYTES_OTHER;
 	if (len < TLS_RECORD_HEADER_LEN)
@@ -107,7 +107,7 @@ enum first_bytes first_bytes_judge(const uint8_t *data, size_t len)
 	return data[0] == TLS_HANDSHAKE ? judge_handshake(data, len) : judge_other_record(data);
 }
 
-int first_bytes_is_text(enum first_bytes what)
+bool first_bytes_is_text(enum first_bytes what)
 {
 	return what == FIRST_BYTES_HTTP || what == FIRST_BYTES_PROXY || what == FIRST_BYTES_OTHER;
 }

@@ -28,7 +28,7 @@ enum first_bytes {
 enum first_bytes first_bytes_judge(const uint8_t *data, size_t len);
 
 /* Nonzero: this is no TLS of any kind. After STARTTLS such bytes were injected (RFC 3207 4.2). */
-int first_bytes_is_text(enum first_bytes what);
+bool first_bytes_is_text(enum first_bytes what);
 
 /* The answer for such a client. NULL with *len 0: none, close with a reset. */
 const void *first_bytes_answer(enum first_bytes what, size_t *len);

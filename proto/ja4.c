@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <sodium.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@ struct list {
 	uint16_t values[LIST_MAX];
 };
 
-static int is_made_up(uint16_t value)
+static bool is_made_up(uint16_t value)
 {
 	return (value & 0x0f0f) == 0x0a0a && value >> 8 == (value & 0xff);
 }
@@ -119,9 +120,9 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 	read_extensions(h, &list, &said);
 	hash(&list, said.signatures, out->extensions);
 	const uint16_t version = said.version ? said.version : h->version;
-	const int has_alpn = said.alpn && said.alpn_len;
+	const bool has_alpn = said.alpn && said.alpn_len;
 	const uint8_t first = has_alpn ? said.alpn[0] : '0', last = has_alpn ? said.alpn[said.alpn_len - 1] : '0';
-	const int plain = isalnum(first) && isalnum(last); /* else the name in hexadecimal counts */
+	const bool plain = isalnum(first) && isalnum(last); /* else the name in hexadecimal counts */
 	snprintf(kind, sizeof kind, "t%s%c%02zu%02u%c%c",
 		version >= 0x0300 && version <= 0x0304 ? versions[version & 0xff] : "00", h->server_name ? 'd' : 'i',
 		ciphers < 99 ? ciphers : 99, said.count < 99 ? said.count : 99, plain ? first : digits[first >> 4],

@@ -97,10 +97,10 @@ struct placement_ranks placement_rank(
 	return r.ranks;
 }
 
-int placement_has(const struct placement_ranks *ranks, unsigned agent)
+bool placement_has(const struct placement_ranks *ranks, unsigned agent)
 {
 	for (unsigned i = 0; i < ranks->count; i++)
 		if (ranks->agents[i] == agent)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }

@@ -6,6 +6,8 @@
 #ifndef CSSL_PROTO_PLACEMENT_H
 #define CSSL_PROTO_PLACEMENT_H
 
+#include <stdbool.h>
+
 #include "proto/session_id.h"
 
 #define PLACEMENT_RANKS_MAX 16u
@@ -32,6 +34,6 @@ struct placement_ranks placement_rank(
 	const struct placement *p, const uint8_t id[static SESSION_ID_LEN], unsigned wanted);
 
 /* 1 if @agent is among them. */
-int placement_has(const struct placement_ranks *ranks, unsigned agent);
+bool placement_has(const struct placement_ranks *ranks, unsigned agent);
 
 #endif

@@ -58,7 +58,7 @@ static int next_port(struct wire_reader *line, enum place place, uint16_t *port)
 }
 
 /* Section 2.1: all that follows UNKNOWN is ignored. */
-static int is_unknown(const struct wire_reader *line)
+static bool is_unknown(const struct wire_reader *line)
 {
 	size_t len = sizeof UNKNOWN - 1;
 	size_t left = wire_left(line);
@@ -102,7 +102,7 @@ static ptrdiff_t v1_write(const struct proxy_header *h, uint8_t *out, size_t cap
 {
 	char line[128] = PREFIX UNKNOWN "\r\n";
 	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
-	int carried = h->family == PROXY_TCP4 || h->family == PROXY_TCP6;
+	bool carried = h->family == PROXY_TCP4 || h->family == PROXY_TCP6;
 	int af = h->family == PROXY_TCP4 ? AF_INET : AF_INET6;
 
 	if (h->command == PROXY_PROXIED && carried) {
@@ -119,7 +119,7 @@ static ptrdiff_t v1_write(const struct proxy_header *h, uint8_t *out, size_t cap
 /* --- both --- */
 
 /* As far as it has come. */
-static int begins_with(const uint8_t *in, size_t len, const char *magic, size_t magic_len)
+static bool begins_with(const uint8_t *in, size_t len, const char *magic, size_t magic_len)
 {
 	return memcmp(in, magic, len < magic_len ? len : magic_len) == 0;
 }

@@ -198,14 +198,14 @@ static int read_tlv(struct walk *w, uint8_t type, struct wire_reader *value)
 	}
 }
 
-static int is_printable(const char *text, size_t len)
+static bool is_printable(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		uint8_t c = (uint8_t)text[i];
 		if (c <= ' ' || c == 0x7f)
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 /* The bounds that hold for values both ways. */

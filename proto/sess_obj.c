@@ -409,7 +409,7 @@ void sess_obj_destroy(struct sess_obj *o)
 	*o = (struct sess_obj){ 0 };
 }
 
-int live_part_has_token(const struct live_part *l)
+bool live_part_has_token(const struct live_part *l)
 {
 	return !sodium_is_zero(l->token, sizeof l->token);
 }

@@ -129,7 +129,7 @@ void sess_obj_destroy(struct sess_obj *o);
  * or suite unknown, or the two do not belong together; CSSL_E_TOO_LONG; CSSL_E_RANGE. */
 int sess_obj_check(const struct sess_obj *o);
 
-int live_part_has_token(const struct live_part *l); /* 1 or 0 */
+bool live_part_has_token(const struct live_part *l);
 void live_part_wipe(struct live_part *l);
 
 #endif

@@ -66,14 +66,14 @@ static int certificate_check(const struct sess_obj *o)
 	return o->certificate_len > CERTIFICATE_MAX ? CSSL_E_TOO_LONG : 0;
 }
 
-static int keys_fit(const struct direction_keys *k, const struct cipher_suite *suite)
+static bool keys_fit(const struct direction_keys *k, const struct cipher_suite *suite)
 {
 	if (suite->protocol_version == TLS13)
 		return k->secret_len == suite->hash_len && k->key_len == 0 && k->iv_len == 0;
 	return k->secret_len == 0 && k->key_len == suite->key_len && k->iv_len == suite->iv_len;
 }
 
-static int randoms_fit(const struct random_values *r, const struct cipher_suite *suite)
+static bool randoms_fit(const struct random_values *r, const struct cipher_suite *suite)
 {
 	unsigned secret_len = suite->protocol_version == TLS13 ? suite->hash_len : MASTER_SECRET_LEN;
 
@@ -82,7 +82,7 @@ static int randoms_fit(const struct random_values *r, const struct cipher_suite 
 
 /* TLS 1.2 has no KeyUpdate, and its sequence numbers leave room for the epoch. Those of TLS 1.3 must never wrap (RFC
  * 8446 5.3). */
-static int counts_fit(const struct live_part *l, uint16_t protocol_version)
+static bool counts_fit(const struct live_part *l, uint16_t protocol_version)
 {
 	if (protocol_version == TLS13)
 		return l->read_sequence < UINT64_MAX && l->write_sequence < UINT64_MAX;

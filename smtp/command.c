@@ -31,28 +31,28 @@ static enum smtp_verb find_verb(struct smtp_span word)
 	return SMTP_VERB_UNKNOWN;
 }
 
-int smtp_verb_is_new(struct smtp_span word)
+bool smtp_verb_is_new(struct smtp_span word)
 {
 	if (word.len == 0 || smtp_span_keyword(word) < word.len)
-		return 0;
+		return false;
 	for (unsigned verb = SMTP_VERB_UNKNOWN + 1; verb < SMTP_VERB_COUNT; verb++) {
 		const size_t len = strlen(verbs[verb].name);
 		if (len <= word.len && smtp_span_is((struct smtp_span){ word.at, len }, verbs[verb].name))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 static enum smtp_own read_nothing(unsigned flags, struct smtp_command *out)
 {
 	/* An argument of STARTTLS is refused in every case: RFC 3207 4. */
-	int overlooked = (flags & SMTP_PARSE_LENIENT) && out->verb != SMTP_VERB_STARTTLS;
+	bool overlooked = (flags & SMTP_PARSE_LENIENT) && out->verb != SMTP_VERB_STARTTLS;
 	return out->argument.len == 0 || overlooked ? SMTP_OWN_NONE : SMTP_OWN_NO_ARGUMENT;
 }
 
 static enum smtp_own read_needed(unsigned flags, struct smtp_command *out)
 {
-	int overlooked = (flags & SMTP_PARSE_LENIENT) && out->verb == SMTP_VERB_VRFY;
+	bool overlooked = (flags & SMTP_PARSE_LENIENT) && out->verb == SMTP_VERB_VRFY;
 	return out->argument.len > 0 || overlooked ? SMTP_OWN_NONE : SMTP_OWN_SYNTAX;
 }
 
@@ -68,7 +68,7 @@ static enum smtp_own read_name(unsigned flags, struct smtp_command *out)
 static enum smtp_own leave_to_server(struct smtp_span rest, enum smtp_own bad_path, struct smtp_command *out)
 {
 	struct smtp_span behind = rest;
-	const int has_end = memchr(rest.at, '>', rest.len) != NULL;
+	const bool has_end = memchr(rest.at, '>', rest.len) != NULL;
 	smtp_span_until(&behind, '>');
 	if (!has_end || rest.at[0] != '<' || (behind.len > 0 && behind.at[0] != ' ') || !smtp_span_is_utf8(rest))
 		return bad_path;
@@ -107,7 +107,7 @@ static enum smtp_own read_from(unsigned flags, struct smtp_command *out)
 static enum smtp_own read_to(unsigned flags, struct smtp_command *out)
 {
 	enum smtp_own refusal = read_path("TO", SMTP_OWN_BAD_RECIPIENT, flags, out);
-	const int is_null = !refusal && out->path.kind == SMTP_PATH_NULL && !(flags & SMTP_PARSE_JUDGED);
+	const bool is_null = !refusal && out->path.kind == SMTP_PATH_NULL && !(flags & SMTP_PARSE_JUDGED);
 	return is_null ? SMTP_OWN_BAD_RECIPIENT : refusal;
 }
 
@@ -147,8 +147,8 @@ enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct s
 enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out)
 {
 	enum smtp_own refusal = smtp_command_parse(text, flags, out);
-	const int is_greeting = out->verb == SMTP_VERB_EHLO || out->verb == SMTP_VERB_HELO;
-	const int has_8bit = flags & SMTP_PARSE_UTF8 || (is_greeting && flags & SMTP_PARSE_LENIENT);
+	const bool is_greeting = out->verb == SMTP_VERB_EHLO || out->verb == SMTP_VERB_HELO;
+	const bool has_8bit = flags & SMTP_PARSE_UTF8 || (is_greeting && flags & SMTP_PARSE_LENIENT);
 	const unsigned bad_bytes = SMTP_LINE_NUL | SMTP_LINE_CONTROL | (has_8bit ? 0 : SMTP_LINE_8BIT);
 	if (flaws & SMTP_LINE_TOO_LONG)
 		return SMTP_OWN_LINE_TOO_LONG;

@@ -78,6 +78,6 @@ enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb);
 
 /* Is @word an ehlo-keyword (RFC 5321 4.1.1.1) that does not begin with a verb of the table? A careless server may
  * compare no more than that. */
-int smtp_verb_is_new(struct smtp_span word);
+bool smtp_verb_is_new(struct smtp_span word);
 
 #endif

@@ -102,7 +102,7 @@ static void take_inner(struct smtp_data *d, char c)
 
 static const uint8_t pending_cr[] = { [BEGIN] = BEGIN_CR, [DOT] = DOT_CR, [INSIDE] = INSIDE_CR };
 
-static int has_cr(const struct smtp_data *d)
+static bool has_cr(const struct smtp_data *d)
 {
 	return d->state == BEGIN_CR || d->state == DOT_CR || d->state == INSIDE_CR;
 }
@@ -139,12 +139,12 @@ static size_t run_len(struct smtp_data *d, const char *in, size_t len)
 	return run;
 }
 
-static int is_refused(struct smtp_data *d)
+static bool is_refused(struct smtp_data *d)
 {
 	if (d->refused || !(d->flaws & d->refuse))
-		return 0;
+		return false;
 	d->refused = 1;
-	return 1;
+	return true;
 }
 
 enum smtp_data_event smtp_data_follow(struct smtp_data *d, const char *in, size_t len, size_t *taken)
@@ -204,7 +204,7 @@ size_t smtp_bdat_follow(struct smtp_bdat *b, size_t len)
 
 /* --- dots: bytes pass in runs up to the next LF, and only those after CR LF are examined --- */
 
-static int at_line_head(const struct smtp_dots *dots)
+static bool at_line_head(const struct smtp_dots *dots)
 {
 	return !dots->begun || (dots->last[0] == '\r' && dots->last[1] == '\n');
 }

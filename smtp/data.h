@@ -85,7 +85,7 @@ int smtp_bdat_begin(struct smtp_bdat *b, uint64_t chunk_len, int is_last);
  */
 size_t smtp_bdat_follow(struct smtp_bdat *b, size_t len);
 
-static inline int smtp_bdat_is_inside(const struct smtp_bdat *b)
+static inline bool smtp_bdat_is_inside(const struct smtp_bdat *b)
 {
 	return b->left > 0;
 }

@@ -16,29 +16,29 @@ static int label_byte_is_good(char c, unsigned flags)
 	return (unsigned char)c > 127 && (flags & SMTP_PARSE_UTF8);
 }
 
-static int label_is_good(struct smtp_span label, unsigned flags)
+static bool label_is_good(struct smtp_span label, unsigned flags)
 {
 	if (label.len == 0 || label.len > SMTP_LABEL_MAX)
-		return 0;
+		return false;
 	for (size_t i = 0; i < label.len; i++)
 		if (!label_byte_is_good(label.at[i], flags))
-			return 0;
+			return false;
 	return (flags & SMTP_PARSE_LENIENT) || (label.at[0] != '-' && label.at[label.len - 1] != '-');
 }
 
-static int name_is_good(struct smtp_span name, unsigned flags)
+static bool name_is_good(struct smtp_span name, unsigned flags)
 {
 	if ((flags & SMTP_PARSE_LENIENT) && name.len > 1 && name.at[name.len - 1] == '.')
 		name.len--;
 	if (name.at[name.len - 1] == '.' || !smtp_span_is_utf8(name))
-		return 0;
+		return false;
 	while (name.len > 0)
 		if (!label_is_good(smtp_span_until(&name, '.'), flags))
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
-static int is_address(int family, struct smtp_span text)
+static bool is_address(int family, struct smtp_span text)
 {
 	char word[INET6_ADDRSTRLEN];
 	unsigned char address[16];
@@ -47,7 +47,7 @@ static int is_address(int family, struct smtp_span text)
 }
 
 /* General-address-literal: a tag, a colon, then dcontent (printable, no brackets and no backslash). */
-static int is_general(struct smtp_span text)
+static bool is_general(struct smtp_span text)
 {
 	struct smtp_span rest = text, tag = smtp_span_until(&rest, ':');
 	return rest.len > 0 && label_is_good(tag, 0) && smtp_span_is_graphic(rest, "[]\\");
@@ -83,12 +83,12 @@ void smtp_domain_literal(const uint8_t *bytes, size_t len, char out[static SMTP_
 	snprintf(out, SMTP_LITERAL_MAX, "[%s%s]", len == 16 ? IPV6_TAG : "", text);
 }
 
-int smtp_domain_pattern_is_good(const char *pattern)
+bool smtp_domain_pattern_is_good(const char *pattern)
 {
 	return smtp_domain_kind(smtp_span_of(pattern + (strncmp(pattern, "*.", 2) == 0 ? 2 : 0)), 0) != SMTP_DOMAIN_BAD;
 }
 
-int smtp_domain_is_in(struct smtp_span domain, const char *pattern)
+bool smtp_domain_is_in(struct smtp_span domain, const char *pattern)
 {
 	const struct smtp_span behind = smtp_span_of(pattern + (*pattern == '*'));
 	if (*pattern == '*' && domain.len > behind.len)
@@ -96,9 +96,9 @@ int smtp_domain_is_in(struct smtp_span domain, const char *pattern)
 	return smtp_span_equal(domain, behind);
 }
 
-int smtp_domain_is_greeting(struct smtp_span text, unsigned flags)
+bool smtp_domain_is_greeting(struct smtp_span text, unsigned flags)
 {
 	if (smtp_domain_kind(text, flags) != SMTP_DOMAIN_BAD)
-		return 1;
+		return true;
 	return (flags & SMTP_PARSE_LENIENT) && text.len > 0 && text.len <= SMTP_DOMAIN_MAX && smtp_span_is_utf8(text);
 }

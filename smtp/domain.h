@@ -26,12 +26,12 @@ enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags);
 void smtp_domain_literal(const uint8_t *bytes, size_t len, char out[static SMTP_LITERAL_MAX]);
 
 /* A pattern of an operator's: "example.org", or "*.example.org" for its subdomains, of any depth, without itself. */
-int smtp_domain_pattern_is_good(const char *pattern);
-int smtp_domain_is_in(struct smtp_span domain, const char *pattern);
+bool smtp_domain_pattern_is_good(const char *pattern);
+bool smtp_domain_is_in(struct smtp_span domain, const char *pattern);
 
 /* The argument of HELO and EHLO (RFC 5321 4.1.1.1). True when it is a domain or a literal; lenient: any text in
  * UTF-8 of at most 255 bytes without control characters (many clients send a bare address, or the name of a
  * workstation or of its user). */
-int smtp_domain_is_greeting(struct smtp_span text, unsigned flags);
+bool smtp_domain_is_greeting(struct smtp_span text, unsigned flags);
 
 #endif

@@ -49,7 +49,7 @@ void smtp_ehlo_clear(struct smtp_ehlo *set)
 	set->count = set->text_len = 0;
 }
 
-int smtp_cap_is_foreign(struct smtp_span keyword)
+bool smtp_cap_is_foreign(struct smtp_span keyword)
 {
 	size_t i = 0;
 	while (i < sizeof foreign / sizeof foreign[0] && !smtp_span_is(keyword, foreign[i]))
@@ -81,16 +81,16 @@ static enum smtp_cap find_cap(struct smtp_span keyword)
 static size_t keyword_len(struct smtp_span line)
 {
 	size_t len = smtp_span_keyword(line);
-	int ends = len == line.len || line.at[len] == ' ' || line.at[len] == '=';
+	bool ends = len == line.len || line.at[len] == ' ' || line.at[len] == '=';
 	return ends ? len : 0;
 }
 
-static int params_are_good(struct smtp_span params)
+static bool params_are_good(struct smtp_span params)
 {
 	for (size_t i = 0; i < params.len; i++)
 		if (params.at[i] < ' ' || params.at[i] > '~')
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 /* Append @row with its @text, which may be in @set, behind what stays. */
@@ -155,13 +155,13 @@ uint64_t smtp_ehlo_size(const struct smtp_ehlo *set)
 	return size;
 }
 
-int smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *word)
+bool smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *word)
 {
 	struct smtp_span rest = smtp_ehlo_params(set, cap);
 	while (rest.len > 0)
 		if (smtp_span_is(smtp_span_word(&rest), word))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
@@ -177,12 +177,12 @@ void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
 	}
 }
 
-static int has_line(const struct smtp_ehlo *set, struct smtp_span line)
+static bool has_line(const struct smtp_ehlo *set, struct smtp_span line)
 {
 	for (unsigned i = 0; i < set->count; i++)
 		if (smtp_span_equal(line_text(set, i), line))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* The line of both, or a line without text. */

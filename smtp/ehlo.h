@@ -87,7 +87,7 @@ struct smtp_span smtp_ehlo_params(const struct smtp_ehlo *set, enum smtp_cap cap
 uint64_t smtp_ehlo_size(const struct smtp_ehlo *set);
 
 /* True when @word is among the parameters: a mechanism of AUTH, an attribute of XCLIENT. */
-int smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *word);
+bool smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *word);
 
 /* Takes out every line whose SMTP_CAP_BIT() is not in @keep. BINARYMIME goes with CHUNKING (RFC 3030 3). */
 void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep);
@@ -107,6 +107,6 @@ const char *smtp_cap_keyword(enum smtp_cap cap);
 uint32_t smtp_cap_verb_bit(struct smtp_span keyword);
 
 /* True for the keywords of SMTP_CAP_FOREIGN. */
-int smtp_cap_is_foreign(struct smtp_span keyword);
+bool smtp_cap_is_foreign(struct smtp_span keyword);
 
 #endif

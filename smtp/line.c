@@ -13,7 +13,7 @@ void smtp_line_wipe(const struct smtp_line_reader *r)
 	explicit_bzero(r->buf, r->most);
 }
 
-int smtp_line_is_between(const struct smtp_line_reader *r)
+bool smtp_line_is_between(const struct smtp_line_reader *r)
 {
 	return r->held == 0 && !r->skips;
 }

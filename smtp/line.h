@@ -52,6 +52,6 @@ int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_
 void smtp_line_wipe(const struct smtp_line_reader *r);
 
 /* True between lines: nothing is held and nothing is being skipped. */
-int smtp_line_is_between(const struct smtp_line_reader *r);
+bool smtp_line_is_between(const struct smtp_line_reader *r);
 
 #endif

@@ -11,77 +11,77 @@
 #define ORIGINAL_MAX    500u  /* RFC 3461 4.2 */
 #define XTEXT_MAX       1000u /* no line is longer */
 
-static int is_nothing(struct smtp_span value, struct smtp_params *out)
+static bool is_nothing(struct smtp_span value, struct smtp_params *out)
 {
 	return value.at == NULL;
 }
 
-static int is_text(struct smtp_span value, struct smtp_params *out)
+static bool is_text(struct smtp_span value, struct smtp_params *out)
 {
 	return value.len > 0;
 }
 
 /* RFC 1870 6: 1*20DIGIT. A number too large for 64 bits is refused. */
-static int is_number(struct smtp_span value, struct smtp_params *out)
+static bool is_number(struct smtp_span value, struct smtp_params *out)
 {
 	return value.len <= 20 && smtp_span_number(value, UINT64_MAX, &out->size) == 0;
 }
 
-static int is_one_of(struct smtp_span value, const char *const *words)
+static bool is_one_of(struct smtp_span value, const char *const *words)
 {
 	while (*words && !smtp_span_is(value, *words))
 		words++;
 	return *words != NULL;
 }
 
-static int is_body(struct smtp_span value, struct smtp_params *out)
+static bool is_body(struct smtp_span value, struct smtp_params *out)
 {
 	return is_one_of(value, (const char *const[]){ "7BIT", "8BITMIME", "BINARYMIME", NULL });
 }
 
-static int is_ret(struct smtp_span value, struct smtp_params *out)
+static bool is_ret(struct smtp_span value, struct smtp_params *out)
 {
 	return is_one_of(value, (const char *const[]){ "FULL", "HDRS", NULL });
 }
 
-static int is_xtext(struct smtp_span value, struct smtp_params *out)
+static bool is_xtext(struct smtp_span value, struct smtp_params *out)
 {
 	uint8_t plain[XTEXT_MAX];
 	struct wire_writer w = wire_writer(plain, sizeof plain);
 	return value.len > 0 && smtp_xtext_read(&w, value) == 0 && wire_writer_len(&w) >= 0;
 }
 
-static int is_envelope_id(struct smtp_span value, struct smtp_params *out)
+static bool is_envelope_id(struct smtp_span value, struct smtp_params *out)
 {
 	return value.len <= ENVELOPE_ID_MAX && is_xtext(value, out);
 }
 
 /* NEVER alone, or a list of the others. */
-static int is_notify(struct smtp_span value, struct smtp_params *out)
+static bool is_notify(struct smtp_span value, struct smtp_params *out)
 {
 	if (smtp_span_is(value, "NEVER"))
-		return 1;
+		return true;
 	if (value.len == 0 || value.at[value.len - 1] == ',')
-		return 0;
+		return false;
 	while (value.len > 0) {
 		struct smtp_span word = smtp_span_until(&value, ',');
 		if (!is_one_of(word, (const char *const[]){ "SUCCESS", "FAILURE", "DELAY", NULL }))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 /* RFC 3461 4.2: an address type, ";", xtext. RFC 6533 3 adds utf-8, whose addresses are no xtext. */
-static int is_original(struct smtp_span value, struct smtp_params *out)
+static bool is_original(struct smtp_span value, struct smtp_params *out)
 {
 	size_t len = value.len;
 	struct smtp_span type = smtp_span_until(&value, ';');
 	if (type.len == 0 || value.len == 0 || len > ORIGINAL_MAX)
-		return 0;
+		return false;
 	return smtp_span_is(type, "utf-8") ? smtp_span_is_utf8(value) : is_xtext(value, out);
 }
 
-static int is_tx_name(struct smtp_span value, struct smtp_params *out)
+static bool is_tx_name(struct smtp_span value, struct smtp_params *out)
 {
 	struct smtp_tx_name name;
 	return smtp_tx_name_parse(value, &name) == 0;
@@ -90,7 +90,7 @@ static int is_tx_name(struct smtp_span value, struct smtp_params *out)
 static const struct param_row {
 	const char *keyword;
 	enum smtp_verb verb;
-	int (*is_good)(struct smtp_span value, struct smtp_params *out);
+	bool (*is_good)(struct smtp_span value, struct smtp_params *out);
 	enum smtp_cap cap;
 } rows[SMTP_PARAM_COUNT] = {
 #define X(name, keyword, verb, check, cap)                                                                             \
@@ -105,7 +105,7 @@ int smtp_param_next(struct smtp_span *rest, struct smtp_param *out)
 	struct smtp_span word = smtp_span_word(rest);
 	if (word.len == 0)
 		return SMTP_PARAMS_END;
-	int has_value = memchr(word.at, '=', word.len) != NULL;
+	bool has_value = memchr(word.at, '=', word.len) != NULL;
 	out->keyword = smtp_span_until(&word, '=');
 	out->value = has_value ? word : (struct smtp_span){ NULL, 0 };
 	const size_t keyword_len = smtp_span_keyword(out->keyword);

@@ -21,7 +21,7 @@ static int is_atext(char c, unsigned flags)
 /* Length up to the first of @stops outside of quotes; the whole length when there is none. */
 static size_t len_until(struct smtp_span text, const char *stops)
 {
-	int quoted = 0;
+	bool quoted = false;
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.at[i];
 		if (c && !quoted && strchr(stops, c))
@@ -35,53 +35,53 @@ static size_t len_until(struct smtp_span text, const char *stops)
 }
 
 /* RFC 5321 4.1.2 Quoted-string: qtextSMTP or a backslash and a printable character. */
-static int quoted_is_good(struct smtp_span local, unsigned flags)
+static bool quoted_is_good(struct smtp_span local, unsigned flags)
 {
 	if (local.len < 2 || local.at[local.len - 1] != '"')
-		return 0;
+		return false;
 	for (size_t i = 1; i + 1 < local.len; i++) {
 		char c = local.at[i];
 		if (c == '\\' && ++i + 1 >= local.len)
-			return 0;
-		int printable = local.at[i] >= ' ' && local.at[i] <= '~';
-		int wide = c != '\\' && (unsigned char)c > 127 && (flags & SMTP_PARSE_UTF8);
+			return false;
+		bool printable = local.at[i] >= ' ' && local.at[i] <= '~';
+		bool wide = c != '\\' && (unsigned char)c > 127 && (flags & SMTP_PARSE_UTF8);
 		if ((!printable && !wide) || c == '"')
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 /* RFC 5321 4.1.2 Dot-string. */
-static int dotted_is_good(struct smtp_span local, unsigned flags)
+static bool dotted_is_good(struct smtp_span local, unsigned flags)
 {
 	char before = '.';
 	for (size_t i = 0; i < local.len; before = local.at[i++]) {
 		char c = local.at[i];
 		if (c == '.' ? before == '.' && !(flags & SMTP_PARSE_LENIENT) : !is_atext(c, flags))
-			return 0;
+			return false;
 	}
 	return before != '.' || (flags & SMTP_PARSE_LENIENT);
 }
 
-static int local_is_good(struct smtp_span local, unsigned flags)
+static bool local_is_good(struct smtp_span local, unsigned flags)
 {
 	size_t max = flags & SMTP_PARSE_LENIENT ? PATH_MAX_LENIENT : SMTP_LOCAL_MAX;
 	if (local.len == 0 || local.len > max || !smtp_span_is_utf8(local))
-		return 0;
+		return false;
 	return local.at[0] == '"' ? quoted_is_good(local, flags) : dotted_is_good(local, flags);
 }
 
 /* RFC 5321 4.1.2 A-d-l: "@" Domain *( "," "@" Domain ). */
-static int route_is_good(struct smtp_span route, unsigned flags)
+static bool route_is_good(struct smtp_span route, unsigned flags)
 {
 	while (route.len > 0) {
 		struct smtp_span hop = smtp_span_until(&route, ',');
 		if (hop.len < 2 || hop.at[0] != '@')
-			return 0;
+			return false;
 		if (smtp_domain_kind((struct smtp_span){ hop.at + 1, hop.len - 1 }, flags) == SMTP_DOMAIN_BAD)
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 /* Takes "@one,@two:" from the head of @inside. */
@@ -90,7 +90,7 @@ static int take_route(struct smtp_span *inside, unsigned flags, struct smtp_path
 	if (inside->len == 0 || inside->at[0] != '@')
 		return 0;
 	size_t end = 0; /* a colon inside the brackets of a literal does not end the route */
-	for (int literal = 0; end < inside->len && (literal || inside->at[end] != ':'); end++)
+	for (bool literal = false; end < inside->len && (literal || inside->at[end] != ':'); end++)
 		literal = inside->at[end] == '[' || (literal && inside->at[end] != ']');
 	if (end == inside->len || !route_is_good((struct smtp_span){ inside->at, end }, flags))
 		return CSSL_E_RANGE;
@@ -110,7 +110,7 @@ static int read_mailbox(struct smtp_span mailbox, unsigned flags, struct smtp_pa
 		return CSSL_E_RANGE;
 	out->kind = SMTP_PATH_MAILBOX;
 	if (at == mailbox.len) {
-		int postmaster = smtp_span_is(mailbox, "postmaster");
+		bool postmaster = smtp_span_is(mailbox, "postmaster");
 		out->kind = postmaster ? SMTP_PATH_POSTMASTER : SMTP_PATH_MAILBOX;
 		return postmaster || (flags & SMTP_PARSE_LENIENT) ? 0 : CSSL_E_RANGE;
 	}

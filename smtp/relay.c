@@ -88,7 +88,7 @@ void smtp_relay_wipe(struct smtp_relay *r)
 /* --- the client's direction --- */
 
 /* A 421 ends the session (RFC 5321 3.8). So does a line that is too long: nobody waits for its end. */
-static int ends_session(enum smtp_own own)
+static bool ends_session(enum smtp_own own)
 {
 	return smtp_own_reply(own)->code == 421 || own == SMTP_OWN_LINE_TOO_LONG;
 }
@@ -118,7 +118,7 @@ static void say_due(struct smtp_relay *r)
 /* A client must not use what it does not see: a later server may lack what is hidden; the replies at the end of a mail
  * with PRDR cannot be followed; REQUIRETLS is a promise; and only CSSL names transactions, as a client could otherwise
  * tie its mail to the fate of another's. A parameter that nobody here knows is for the server to judge. */
-static int has_hidden_param(const struct smtp_command *c, uint32_t hidden)
+static bool has_hidden_param(const struct smtp_command *c, uint32_t hidden)
 {
 	hidden |= SMTP_CAP_BIT(SMTP_CAP_FOREIGN) | SMTP_CAP_BIT(SMTP_CAP_XCSSLTX);
 	if (hidden & SMTP_CAP_BIT(SMTP_CAP_CHUNKING))
@@ -138,7 +138,7 @@ static uint32_t extension_of(enum smtp_verb verb)
 }
 
 /* The verb of an extension that the client sees and nobody here knows. Its meaning is the server's. */
-static int is_of_server(const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_command *c)
+static bool is_of_server(const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_command *c)
 {
 	const uint32_t seen = rules->hidden & SMTP_CAP_BIT(SMTP_CAP_OTHER) ? 0 : offers;
 	return seen & smtp_cap_verb_bit(c->word) && !smtp_cap_is_foreign(c->word) && smtp_verb_is_new(c->word);
@@ -149,7 +149,7 @@ enum smtp_own smtp_relay_refusal(
 	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command)
 {
 	const struct smtp_command *c = &command->command;
-	const int is_servers = command->refusal == SMTP_OWN_UNKNOWN_COMMAND && is_of_server(rules, offers, c);
+	const bool is_servers = command->refusal == SMTP_OWN_UNKNOWN_COMMAND && is_of_server(rules, offers, c);
 	if (command->refusal && !is_servers)
 		return command->refusal;
 	if (rules->refused[c->verb])
@@ -184,7 +184,7 @@ static void pass(struct smtp_relay *r, const struct smtp_client_event *e)
 }
 
 /* The server has refused the greeting, which the client takes for accepted. */
-static int is_unwelcome(const struct smtp_relay *r, enum smtp_verb verb)
+static bool is_unwelcome(const struct smtp_relay *r, enum smtp_verb verb)
 {
 	return r->refusal[0] && verb == SMTP_VERB_MAIL && !r->tx.greeting;
 }
@@ -238,11 +238,11 @@ static void on_auth_line(struct smtp_relay *r, const struct smtp_client_event *e
 }
 
 /* 1: there may be more to read. */
-static int on_client(struct smtp_relay *r, const struct smtp_client_event *e)
+static bool on_client(struct smtp_relay *r, const struct smtp_client_event *e)
 {
 	switch (e->kind) {
 	case SMTP_CLIENT_MORE:
-	case SMTP_CLIENT_WAIT: return 0;
+	case SMTP_CLIENT_WAIT: return false;
 	case SMTP_CLIENT_COMMAND: on_command(r, e); break;
 	case SMTP_CLIENT_AUTH_LINE: on_auth_line(r, e); break;
 	case SMTP_CLIENT_CONTENT:
@@ -252,10 +252,10 @@ static int on_client(struct smtp_relay *r, const struct smtp_client_event *e)
 		break;
 	case SMTP_CLIENT_FLAW: smtp_relay_end(r, SMTP_OWN_SMUGGLING); break;
 	}
-	return 1;
+	return true;
 }
 
-static int may_read(const struct smtp_relay *r)
+static bool may_read(const struct smtp_relay *r)
 {
 	return r->state == SMTP_RELAY_OPEN && (!r->ops->has_room || r->ops->has_room(r->ctx));
 }
@@ -264,7 +264,7 @@ size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len)
 {
 	struct smtp_client_event e;
 	size_t taken;
-	int goes_on = 1;
+	bool goes_on = true;
 	r->read = 0;
 	while (goes_on && r->read < len && may_read(r)) {
 		smtp_tx_client(&r->tx, in + r->read, len - r->read, &taken, &e);
@@ -299,7 +299,7 @@ static void greet(struct smtp_relay *r, const char *greeting)
 }
 
 /* A 421 is no judgement, but the end of the server's session (RFC 5321 3.8). */
-static int is_judgement(unsigned code)
+static bool is_judgement(unsigned code)
 {
 	return (code / 100 == 4 || code / 100 == 5) && code != 421;
 }
@@ -336,14 +336,14 @@ static void greet_by_helo(struct smtp_relay *r)
  * this one cannot take its place. */
 static void on_greeting(struct smtp_relay *r, const struct smtp_server_event *e)
 {
-	const int by_us = r->rules->greeted == SMTP_GREETED_BY_US;
+	const bool by_us = r->rules->greeted == SMTP_GREETED_BY_US;
 	if (!e->line.is_last)
 		return;
 	if (by_us && e->turn == SMTP_VERB_EHLO && (e->line.code == 500 || e->line.code == 502)) {
 		greet_by_helo(r);
 		return;
 	}
-	const int is_refused =
+	const bool is_refused =
 		by_us && is_judgement(e->line.code) && smtp_span_copy(e->line.wire, r->refusal, sizeof r->refusal) == 0;
 	if (is_refused || e->line.code / 100 == 2)
 		r->state = SMTP_RELAY_OPEN;

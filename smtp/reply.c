@@ -71,7 +71,7 @@ void smtp_reply_drop(struct smtp_reply_reader *r)
 	r->bytes = 0;
 }
 
-int smtp_reply_is_between(const struct smtp_reply_reader *r)
+bool smtp_reply_is_between(const struct smtp_reply_reader *r)
 {
 	return r->lines == 0 && r->bytes == 0 && r->held == 0;
 }
@@ -87,17 +87,17 @@ static struct smtp_span hold(struct smtp_reply_reader *r, struct smtp_span piece
 	return (struct smtp_span){ r->buf, r->held };
 }
 
-static int is_control(char c)
+static bool is_control(char c)
 {
 	return ((unsigned char)c < ' ' && c != '\t') || c == 0x7f;
 }
 
-static int is_separator(char c)
+static bool is_separator(char c)
 {
 	return c == ' ' || c == '-' || c == '\t';
 }
 
-static int is_clean(const struct smtp_reply_reader *r, struct smtp_span text, struct smtp_span wire)
+static bool is_clean(const struct smtp_reply_reader *r, struct smtp_span text, struct smtp_span wire)
 {
 	size_t i = 0;
 
@@ -132,7 +132,7 @@ static int read_line(struct smtp_reply_reader *r, struct smtp_span wire, struct 
 
 	while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
 		text.len--;
-	const int is_line = read_code(text, &code) == 0 && !(text.len > 3 && text.at[3] >= '0' && text.at[3] <= '9');
+	const bool is_line = read_code(text, &code) == 0 && !(text.len > 3 && text.at[3] >= '0' && text.at[3] <= '9');
 	r->held = 0;
 	if (!is_line) {
 		r->cut = 0;

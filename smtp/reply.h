@@ -61,6 +61,6 @@ int smtp_reply_read(
 void smtp_reply_drop(struct smtp_reply_reader *r);
 
 /* True between two replies. */
-int smtp_reply_is_between(const struct smtp_reply_reader *r);
+bool smtp_reply_is_between(const struct smtp_reply_reader *r);
 
 #endif

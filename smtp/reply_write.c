@@ -35,7 +35,7 @@ static void put_line(struct wire_writer *w, unsigned code, char separator, const
 
 void smtp_reply_write(struct wire_writer *w, unsigned code, const char *enhanced, struct smtp_span text)
 {
-	int more;
+	bool more;
 	do {
 		more = text.len > 0 && memchr(text.at, '\n', text.len) != NULL;
 		struct smtp_span line = smtp_span_until(&text, '\n');

@@ -11,20 +11,20 @@ struct smtp_span smtp_span_of(const char *text)
 	return (struct smtp_span){ text, text ? strlen(text) : 0 };
 }
 
-int smtp_span_equal(struct smtp_span a, struct smtp_span b)
+bool smtp_span_equal(struct smtp_span a, struct smtp_span b)
 {
 	return a.len == b.len && (a.len == 0 || strncasecmp(a.at, b.at, a.len) == 0);
 }
 
 /* Most words differ in their first character: no letters if in another bit than that of upper and lower case. */
-int smtp_span_is(struct smtp_span span, const char *text)
+bool smtp_span_is(struct smtp_span span, const char *text)
 {
 	if (span.len > 0 && ((span.at[0] ^ text[0]) & ~0x20))
-		return 0;
+		return false;
 	return smtp_span_equal(span, smtp_span_of(text));
 }
 
-static int is_blank(char c)
+static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -93,7 +93,7 @@ int smtp_span_number(struct smtp_span span, uint64_t max, uint64_t *out)
 
 int smtp_span_copy(struct smtp_span span, char *out, size_t cap)
 {
-	int fits = span.len < cap;
+	bool fits = span.len < cap;
 	if (fits && span.len > 0)
 		memcpy(out, span.at, span.len);
 	out[fits ? span.len : 0] = 0;
@@ -106,7 +106,7 @@ void smtp_lower(char *text)
 		*text = *text >= 'A' && *text <= 'Z' ? (char)(*text | 0x20) : *text;
 }
 
-int smtp_is_alnum(char c)
+bool smtp_is_alnum(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -119,22 +119,22 @@ size_t smtp_span_keyword(struct smtp_span span)
 	return len;
 }
 
-int smtp_span_is_graphic(struct smtp_span span, const char *except)
+bool smtp_span_is_graphic(struct smtp_span span, const char *except)
 {
 	for (size_t i = 0; i < span.len; i++) {
 		char c = span.at[i];
 		if (c <= ' ' || c > '~' || strchr(except, c))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
-int smtp_span_has_8bit(struct smtp_span span)
+bool smtp_span_has_8bit(struct smtp_span span)
 {
 	for (size_t i = 0; i < span.len; i++)
 		if ((unsigned char)span.at[i] > 127)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* RFC 3629 4: by first byte, how many follow and the range of the second; the others are 80 to BF. */
@@ -170,12 +170,12 @@ static size_t character_len(const unsigned char *at, size_t left)
 	return row->follow + 1u;
 }
 
-int smtp_span_is_utf8(struct smtp_span span)
+bool smtp_span_is_utf8(struct smtp_span span)
 {
 	for (size_t at = 0, len; at < span.len; at += len) {
 		len = character_len((const unsigned char *)span.at + at, span.len - at);
 		if (len == 0)
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }

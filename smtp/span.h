@@ -6,6 +6,7 @@
 #ifndef CSSL_SMTP_SPAN_H
 #define CSSL_SMTP_SPAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,8 +19,8 @@ struct smtp_span {
 struct smtp_span smtp_span_of(const char *text);
 
 /* True when both are the same but for the case of ASCII letters. */
-int smtp_span_is(struct smtp_span span, const char *text);
-int smtp_span_equal(struct smtp_span a, struct smtp_span b);
+bool smtp_span_is(struct smtp_span span, const char *text);
+bool smtp_span_equal(struct smtp_span a, struct smtp_span b);
 
 /* Takes the first word from @rest, with the spaces and tabs around it; empty when there is none. */
 struct smtp_span smtp_span_word(struct smtp_span *rest);
@@ -40,18 +41,18 @@ int smtp_span_copy(struct smtp_span span, char *out, size_t cap);
 void smtp_lower(char *text);
 
 /* A letter or digit of ASCII. */
-int smtp_is_alnum(char c);
+bool smtp_is_alnum(char c);
 /* How many bytes at the head of @span can be a keyword: (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"), as RFC 5321 4.1.1.1 and
  * 4.1.2 have it. */
 size_t smtp_span_keyword(struct smtp_span span);
 
 /* True when every byte is printable ASCII (0x21 to 0x7e) other than those in @except. */
-int smtp_span_is_graphic(struct smtp_span span, const char *except);
+bool smtp_span_is_graphic(struct smtp_span span, const char *except);
 
 /* True for well-formed UTF-8 (RFC 3629 4) without control characters; ASCII is. */
-int smtp_span_is_utf8(struct smtp_span span);
+bool smtp_span_is_utf8(struct smtp_span span);
 
 /* True when a byte above 127 is in it. */
-int smtp_span_has_8bit(struct smtp_span span);
+bool smtp_span_has_8bit(struct smtp_span span);
 
 #endif

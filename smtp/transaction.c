@@ -66,29 +66,29 @@ void smtp_tx_hold(struct smtp_tx *t, unsigned holds)
 	t->holds = (uint8_t)holds;
 }
 
-int smtp_tx_is_checkpoint(const struct smtp_tx *t)
+bool smtp_tx_is_checkpoint(const struct smtp_tx *t)
 {
 	return t->queue_len == 0 && t->state == SMTP_TX_NONE && t->mode == SMTP_TX_COMMANDS && !t->pending &&
 	       !t->opaque && smtp_line_is_between(&t->client) && smtp_reply_is_between(&t->server);
 }
 
 /* A chunk has its turn from its command on. While its bytes are missing, its turn is the last one. */
-int smtp_tx_end_is_due(const struct smtp_tx *t)
+bool smtp_tx_end_is_due(const struct smtp_tx *t)
 {
 	const unsigned under_way = t->mode == SMTP_TX_CHUNK;
 
 	for (unsigned i = 0; i + under_way < t->queue_len; i++) {
 		const unsigned turn = t->queue[(t->queue_from + i) % SMTP_TX_QUEUE_MAX].turn;
 		if (turn == SMTP_TURN_DOT || turn == SMTP_TURN_BDAT_LAST)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-int smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code)
+bool smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code)
 {
 	if (turn != SMTP_TURN_DOT && turn != SMTP_TURN_BDAT_LAST)
-		return 0;
-	int no_chunk_was_taken = code / 100 != 2 && (code == 503 || t->rcpts_accepted == 0);
+		return false;
+	bool no_chunk_was_taken = code / 100 != 2 && (code == 503 || t->rcpts_accepted == 0);
 	return turn == SMTP_TURN_DOT || !no_chunk_was_taken || t->mail_code / 100 != 2;
 }

@@ -154,15 +154,15 @@ void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken
 void smtp_tx_drop_reply(struct smtp_tx *t);
 
 /* True when no command is unanswered, no transaction is open, and both sides are between lines. */
-int smtp_tx_is_checkpoint(const struct smtp_tx *t);
+bool smtp_tx_is_checkpoint(const struct smtp_tx *t);
 
 /* True when the end of a message was passed on and is not answered. */
-int smtp_tx_end_is_due(const struct smtp_tx *t);
+bool smtp_tx_end_is_due(const struct smtp_tx *t);
 
 /* True when @code, as the reply to the end @turn of the current message, ends the transaction. A last chunk out of
  * sequence, or without recipients, is refused and leaves the transaction open (RFC 3030 2). May also be called after
  * the reply.
  */
-int smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code);
+bool smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code);
 
 #endif

@@ -37,7 +37,7 @@ static void end_chunk(struct smtp_tx *t)
 {
 	if (smtp_bdat_is_inside(&t->bdat))
 		return;
-	int passed = t->mode == SMTP_TX_CHUNK;
+	bool passed = t->mode == SMTP_TX_CHUNK;
 	t->mode = SMTP_TX_COMMANDS;
 	if (!passed || t->state != SMTP_TX_CONTENT)
 		return;
@@ -79,7 +79,7 @@ static uint8_t mark_of(const struct smtp_tx *t, enum smtp_verb verb, uint64_t nu
 {
 	if (verb == SMTP_VERB_MAIL)
 		return t->number != number_before ? smtp_tx_mark(t) : 0;
-	int own = verb == SMTP_VERB_RCPT || verb == SMTP_VERB_DATA || verb == SMTP_VERB_BDAT;
+	bool own = verb == SMTP_VERB_RCPT || verb == SMTP_VERB_DATA || verb == SMTP_VERB_BDAT;
 	return own && t->state != SMTP_TX_NONE && t->state != SMTP_TX_DOT ? smtp_tx_mark(t) : 0;
 }
 
@@ -120,7 +120,7 @@ void smtp_tx_stop(struct smtp_tx *t)
 	t->waits = 1;
 }
 
-static int is_held(const struct smtp_tx *t, const struct smtp_command *c)
+static bool is_held(const struct smtp_tx *t, const struct smtp_command *c)
 {
 	const unsigned chunk = SMTP_TX_HOLDS_CHUNKS | (c->chunk_is_last ? SMTP_TX_HOLDS_LAST : 0u);
 
@@ -130,14 +130,14 @@ static int is_held(const struct smtp_tx *t, const struct smtp_command *c)
 }
 
 /* 0: it is held, and is to be read again. */
-static int read_command(struct smtp_tx *t, const struct smtp_line *line, struct smtp_client_event *out)
+static bool read_command(struct smtp_tx *t, const struct smtp_line *line, struct smtp_client_event *out)
 {
 	out->refusal = smtp_command_of_line(line->text, line->flaws, t->rules.parse, &out->command);
 	if (is_held(t, &out->command))
-		return 0;
+		return false;
 	out->kind = SMTP_CLIENT_COMMAND;
 	t->pending = 1;
-	return 1;
+	return true;
 }
 
 static void read_line(struct smtp_tx *t, const char *in, size_t len, size_t *taken, struct smtp_client_event *out)

@@ -7,7 +7,7 @@
 #include "smtp/transaction_inside.h"
 
 /* The reply to a command of the transaction that the client is in. */
-static int is_current(const struct smtp_tx *t, const struct smtp_tx_turn *turn)
+static bool is_current(const struct smtp_tx *t, const struct smtp_tx_turn *turn)
 {
 	return turn->tx != 0 && turn->tx == smtp_tx_mark(t);
 }
@@ -36,7 +36,7 @@ static void on_xclient(struct smtp_tx *t, unsigned code)
 
 static void on_mail(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
-	int accepted = code / 100 == 2;
+	bool accepted = code / 100 == 2;
 	if (turn->tx == 0 && accepted) /* inside a transaction, or after one that failed meanwhile */
 		smtp_tx_open(t);
 	if (turn->tx != 0 && !is_current(t, turn))
@@ -63,8 +63,8 @@ static void on_rcpt(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned
 /* RFC 5321 4.1.1.4. A server that takes content without a transaction that we know of has one that we do not. */
 static void on_data(struct smtp_tx *t, unsigned code)
 {
-	int goes_on = code / 100 == 3;
-	int is_open = t->state == SMTP_TX_MAIL || t->state == SMTP_TX_DATA || t->state == SMTP_TX_CONTENT;
+	bool goes_on = code / 100 == 3;
+	bool is_open = t->state == SMTP_TX_MAIL || t->state == SMTP_TX_DATA || t->state == SMTP_TX_CONTENT;
 	if (goes_on) {
 		t->mode = SMTP_TX_DATA_CONTENT;
 		smtp_data_begin(&t->data, t->rules.data_refuse);
@@ -78,7 +78,7 @@ static void on_data(struct smtp_tx *t, unsigned code)
 
 static void on_bdat(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
-	int no_chunk_was_taken = code / 100 != 2 && t->rcpts_accepted == 0;
+	bool no_chunk_was_taken = code / 100 != 2 && t->rcpts_accepted == 0;
 	note_stray(t, turn, code);
 	if (is_current(t, turn) && no_chunk_was_taken && t->state == SMTP_TX_CONTENT && t->mode == SMTP_TX_COMMANDS)
 		smtp_tx_move(t, t->mail_code / 100 == 2 ? SMTP_TX_MAIL : SMTP_TX_NONE);
@@ -101,7 +101,7 @@ static void on_message(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsig
 
 static void take_effect(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
-	const int is_accepted = code / 100 == 2;
+	const bool is_accepted = code / 100 == 2;
 	switch (turn->turn) {
 	case SMTP_VERB_EHLO:
 	case SMTP_VERB_HELO: on_greeting(t, turn, code); break;
@@ -135,7 +135,7 @@ static struct smtp_tx_turn dequeue(struct smtp_tx *t)
 }
 
 /* Behind a 3xx to a command that CSSL does not know, the server may take the next bytes for something else than it. */
-static int is_possible(unsigned turn, const struct smtp_reply_line *line)
+static bool is_possible(unsigned turn, const struct smtp_reply_line *line)
 {
 	if (turn == SMTP_TURN_NOTHING)
 		return line->code == 421;

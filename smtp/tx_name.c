@@ -9,11 +9,11 @@
 #include "smtp/reply_write.h"
 
 /* Letters and digits. */
-static int is_word(struct smtp_span word, size_t max)
+static bool is_word(struct smtp_span word, size_t max)
 {
 	for (size_t i = 0; i < word.len; i++)
 		if (!smtp_is_alnum(word.at[i]))
-			return 0;
+			return false;
 	return word.len > 0 && word.len <= max;
 }
 
@@ -61,7 +61,7 @@ static const char *const words[] = {
 
 #define WORDS (sizeof words / sizeof words[0])
 
-int smtp_tx_entry_is_good(struct smtp_span entry)
+bool smtp_tx_entry_is_good(struct smtp_span entry)
 {
 	return is_word(entry, SMTP_TX_ENTRY_MAX);
 }

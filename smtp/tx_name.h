@@ -49,7 +49,7 @@ int smtp_tx_question_parse(struct smtp_span argument, struct smtp_tx_question *o
 void smtp_tx_question_write(struct wire_writer *w, const struct smtp_tx_question *question);
 
 /* True when @entry can be the parameter of the keyword in the reply to EHLO. */
-int smtp_tx_entry_is_good(struct smtp_span entry);
+bool smtp_tx_entry_is_good(struct smtp_span entry);
 
 enum smtp_fate { SMTP_FATE_DECIDED, SMTP_FATE_NEVER, SMTP_FATE_UNKNOWN };
 

@@ -279,23 +279,23 @@ static uint64_t received(struct agents_here *a)
 }
 
 /* True when all agents are ready, know all others, and get all messages of agent 0. */
-static int is_heard(struct agents_here *a)
+static bool is_heard(struct agents_here *a)
 {
 	const uint64_t before = received(a);
 
 	for (unsigned i = 0; i < a->count; i++) {
 		if (cluster_state(a->agents[i].cluster) != CLUSTER_READY ||
 			agents_here_counted(a, i, COUNT_PEERS_UP) != a->count - 1)
-			return 0;
+			return false;
 	}
 	agents_here_share(a, 0, HERE_SESSION, 1, 4 * a->count);
 	uint64_t wanted = 4 * a->count * (a->count - 1);
 	for (unsigned i = 0; i < HEARD_WITHIN_MS; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		if (received(a) - before >= wanted)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 struct agents_here *agents_here_start(unsigned count, enum conf_live live)

@@ -170,7 +170,7 @@ static void ask(struct client *c)
 }
 
 /* The work of the connection is done: READY for more, or its end. */
-static void end_unit(struct client *c, int is_last)
+static void end_unit(struct client *c, bool is_last)
 {
 	end_whole(c);
 	if (c->state != CLIENT_READY)
@@ -230,7 +230,7 @@ static void on_plaintext(struct client *c, const uint8_t *data, size_t len)
 }
 
 /* The end of the connection may be the end of the answer. */
-static int is_answer_end(struct client *c)
+static bool is_answer_end(struct client *c)
 {
 	return c->state == CLIENT_ASKING && reply_end(&c->reply) == REPLY_WHOLE;
 }
@@ -238,7 +238,7 @@ static int is_answer_end(struct client *c)
 /* TLS */
 
 /* A session that comes with or after the handshake. In TLS 1.3 it comes in a later record (RFC 8446 4.6.1). */
-static int session_is_due(const struct client *c)
+static bool session_is_due(const struct client *c)
 {
 	return c->host->options->mix.resumed > 0 && c->tls.sessions == 0 && SSL_version(c->tls.ssl) >= TLS1_3_VERSION;
 }
@@ -257,7 +257,7 @@ static void end_handshake(struct client *c)
 	} else if (session_is_due(c)) {
 		move(c, CLIENT_TICKET);
 	} else {
-		end_unit(c, 1);
+		end_unit(c, true);
 	}
 }
 
@@ -282,7 +282,7 @@ static void receive(struct client *c)
 	switch (SSL_get_error(c->tls.ssl, n)) {
 	case SSL_ERROR_WANT_READ:
 		if (c->state == CLIENT_TICKET && c->tls.sessions > 0)
-			end_unit(c, 1);
+			end_unit(c, true);
 		break;
 	case SSL_ERROR_ZERO_RETURN:
 		if (is_answer_end(c))

@@ -40,18 +40,18 @@ static int on_certificate(X509_STORE_CTX *store, void *unused)
 	return 1;
 }
 
-static int set_verification(SSL_CTX *ctx, const struct client_tls_options *o)
+static bool set_verification(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	if (!o->ca) {
 		SSL_CTX_set_cert_verify_callback(ctx, on_certificate, NULL);
-		return 1;
+		return true;
 	}
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	return SSL_CTX_load_verify_file(ctx, o->ca) &&
 	       X509_VERIFY_PARAM_set1_host(SSL_CTX_get0_param(ctx), o->server_name, 0);
 }
 
-static int set_version(SSL_CTX *ctx, const struct client_tls_options *o)
+static bool set_version(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	static const int versions[] = {
 		[CLIENT_TLS_ANY] = 0, [CLIENT_TLS_1_2] = TLS1_2_VERSION, [CLIENT_TLS_1_3] = TLS1_3_VERSION
@@ -72,15 +72,15 @@ static int set_suite(SSL_CTX *ctx, const struct client_tls_options *o)
 }
 
 /* RFC 7301 3.1: the name follows its length. */
-static int set_alpn(SSL_CTX *ctx, const struct client_tls_options *o)
+static bool set_alpn(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	uint8_t list[256];
 	size_t len = o->alpn ? strlen(o->alpn) : 0;
 
 	if (len == 0)
-		return 1;
+		return true;
 	if (len > 255)
-		return 0;
+		return false;
 	list[0] = (uint8_t)len;
 	memcpy(list + 1, o->alpn, len);
 	return SSL_CTX_set_alpn_protos(ctx, list, (unsigned)len + 1) == 0;

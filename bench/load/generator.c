@@ -130,7 +130,7 @@ static void on_end(struct deadline *d)
 /* Work */
 
 /* May this client begin a connection? Whole cycles of the mix are given out, so that the counts are exact. */
-static int take_connection(struct generator *g, struct client *c)
+static bool take_connection(struct generator *g, struct client *c)
 {
 	if (c->quota == 0) {
 		c->quota = mix_cycle(&g->host.options->mix);
@@ -140,12 +140,12 @@ static int take_connection(struct generator *g, struct client *c)
 			g->connections_left -= c->quota;
 	}
 	if (c->quota == 0)
-		return 0;
+		return false;
 	c->quota--;
-	return 1;
+	return true;
 }
 
-static int may_go(struct generator *g, struct client *c)
+static bool may_go(struct generator *g, struct client *c)
 {
 	return g->state == GENERATOR_RUNS && (c->state == CLIENT_READY || take_connection(g, c));
 }

@@ -44,14 +44,14 @@ static void add(void *total, const void *result)
 		histogram_add(&sum->phases[i], &r->phases[i]);
 }
 
-int load_result_has_failures(const struct load_result *r)
+bool load_result_has_failures(const struct load_result *r)
 {
 	static const enum load_count failures[] = { LOAD_HANDSHAKE_FAILED, LOAD_OTHER_STATUS, LOAD_WRONG_LENGTH,
 		LOAD_WRONG_BYTES, LOAD_MALFORMED, LOAD_CUT, LOAD_UNANSWERED, LOAD_TIMEOUTS, LOAD_ALERTS };
 
 	for (unsigned i = 0; i < sizeof failures / sizeof failures[0]; i++) {
 		if (r->counts[failures[i]] > 0)
-			return 1;
+			return true;
 	}
 	return r->counts[LOAD_CONNECTED] < r->counts[LOAD_CONNECTIONS];
 }

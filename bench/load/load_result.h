@@ -2,6 +2,7 @@
 #ifndef CSSL_BENCH_LOAD_LOAD_RESULT_H
 #define CSSL_BENCH_LOAD_LOAD_RESULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -80,6 +81,6 @@ enum load_effort { LOAD_AT_EASE, LOAD_SATURATED, LOAD_STARVED };
 enum load_effort load_effort_of(const struct load_result *r);
 
 /* 1 if something failed at the server or in the network, else 0. */
-int load_result_has_failures(const struct load_result *r);
+bool load_result_has_failures(const struct load_result *r);
 
 #endif

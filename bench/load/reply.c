@@ -123,7 +123,7 @@ enum reply_progress reply_end(struct reply *r)
 	return r->progress;
 }
 
-int reply_length_is_wrong(const struct reply *r)
+bool reply_length_is_wrong(const struct reply *r)
 {
 	return r->expected.kind != REPLY_ANY_LENGTH && r->body_len != r->expected.length;
 }

@@ -3,6 +3,7 @@
 #define CSSL_BENCH_LOAD_REPLY_H
 
 #include <llhttp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,6 @@ enum reply_progress reply_feed(struct reply *r, const void *data, size_t len);
 /* The connection ended: the answer is whole if the end of the connection ends it. */
 enum reply_progress reply_end(struct reply *r);
 
-int reply_length_is_wrong(const struct reply *r); /* 1 or 0 */
+bool reply_length_is_wrong(const struct reply *r);
 
 #endif

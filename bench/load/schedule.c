@@ -56,7 +56,7 @@ uint32_t mix_cycle(const struct mix *m)
 	return m->full + m->resumed;
 }
 
-int mix_offers(const struct mix *m, uint64_t number)
+bool mix_offers(const struct mix *m, uint64_t number)
 {
 	return number % mix_cycle(m) >= m->full;
 }

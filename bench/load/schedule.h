@@ -4,6 +4,7 @@
 #ifndef CSSL_BENCH_LOAD_SCHEDULE_H
 #define CSSL_BENCH_LOAD_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* @rate requests a second, reached evenly within @ramp_ns from none. */
@@ -29,8 +30,8 @@ int mix_parse(const char *text, struct mix *out);
 struct option_row;
 int option_set_mix(void *options, const struct option_row *row, const char *value);
 uint32_t mix_cycle(const struct mix *m);
-/* Does connection @number (from 0) of a client offer a session? 1 or 0. */
-int mix_offers(const struct mix *m, uint64_t number);
+/* Does connection @number (from 0) of a client offer a session? */
+bool mix_offers(const struct mix *m, uint64_t number);
 
 /* The part of @total for number @index of @count; the parts differ by at most 1. */
 uint64_t share_of(uint64_t total, uint64_t index, uint64_t count);

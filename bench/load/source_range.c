@@ -82,10 +82,10 @@ uint32_t source_ranges_count(const struct source_ranges *all)
 	return sum;
 }
 
-int source_ranges_get(const struct source_ranges *all, uint64_t number, struct sockaddr_storage *out)
+bool source_ranges_get(const struct source_ranges *all, uint64_t number, struct sockaddr_storage *out)
 {
 	if (all->count == 0)
-		return 0;
+		return false;
 	uint32_t left = (uint32_t)(number % source_ranges_count(all));
 	unsigned i = 0;
 
@@ -93,5 +93,5 @@ int source_ranges_get(const struct source_ranges *all, uint64_t number, struct s
 		left -= all->ranges[i++].addresses;
 	*out = all->ranges[i].first;
 	set_last_number(out, last_number(out) + left);
-	return 1;
+	return true;
 }

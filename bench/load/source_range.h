@@ -2,6 +2,7 @@
 #ifndef CSSL_BENCH_LOAD_SOURCE_RANGE_H
 #define CSSL_BENCH_LOAD_SOURCE_RANGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -27,6 +28,6 @@ int option_add_sources(void *options, const struct option_row *row, const char *
 uint32_t source_ranges_count(const struct source_ranges *all);
 
 /* Address @number modulo their count, with port 0. Returns 1; 0 if there are none, and @out is unchanged. */
-int source_ranges_get(const struct source_ranges *all, uint64_t number, struct sockaddr_storage *out);
+bool source_ranges_get(const struct source_ranges *all, uint64_t number, struct sockaddr_storage *out);
 
 #endif

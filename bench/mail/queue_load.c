@@ -244,7 +244,7 @@ static void get_counts(const struct queue_load *l, uint64_t out[static COUNTS])
 }
 
 /* 1: it did exactly what was asked for. */
-static int is_done(const struct queue_load *l)
+static bool is_done(const struct queue_load *l)
 {
 	const uint64_t wanted[][3] = {
 		[WORK_STORE] = { l->options->messages, 0, 0 },
@@ -259,7 +259,7 @@ static int is_done(const struct queue_load *l)
 
 static int report(const struct queue_load *l)
 {
-	const int reads = l->options->work == WORK_READ; /* then the time is the queue's own: from its claim on */
+	const bool reads = l->options->work == WORK_READ; /* then the time is the queue's own: from its claim on */
 	double seconds = reads ? (double)l->stats.recovery_ms / 1000 : report_seconds(l->begin_ns, l->end_ns);
 	double per_s = report_rate(l->options->messages, seconds);
 	uint64_t counts[COUNTS];

@@ -89,9 +89,9 @@ static void take_but_tail(struct sink_mail *m, const struct sink_options *o, con
 	memcpy(m->tail, joined + over, m->tail_len);
 }
 
-int sink_mail_data(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len, size_t *taken)
+bool sink_mail_data(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len, size_t *taken)
 {
-	int is_end = smtp_data_follow(&m->data, in, len, taken) == SMTP_DATA_END;
+	bool is_end = smtp_data_follow(&m->data, in, len, taken) == SMTP_DATA_END;
 	take_but_tail(m, o, in, *taken);
 	return is_end;
 }

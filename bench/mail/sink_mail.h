@@ -38,7 +38,7 @@ void sink_mail_recipient(struct sink_mail *m, struct smtp_span command);
 void sink_mail_begin_data(struct sink_mail *m, const struct sink_options *o);
 
 /* Bytes of DATA; @taken is how many. 1: the end was among them. */
-int sink_mail_data(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len, size_t *taken);
+bool sink_mail_data(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len, size_t *taken);
 
 /* Bytes of a chunk; returns how many were taken. */
 size_t sink_mail_chunk(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len);

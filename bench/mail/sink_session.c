@@ -152,7 +152,7 @@ static void on_decision_due(struct sink_session *s)
 		sink_session_go_on(s);
 }
 
-static int can_be_told(const struct sink_session *s)
+static bool can_be_told(const struct sink_session *s)
 {
 	return s->wire.state != SMTP_WIRE_SHAKING && s->state >= SINK_IN_COMMANDS && s->state <= SINK_IN_CHUNK;
 }
@@ -337,7 +337,7 @@ static size_t take(struct sink_session *s, const char *in, size_t len)
 	}
 }
 
-static int reads(const struct sink_session *s)
+static bool reads(const struct sink_session *s)
 {
 	return !s->reply && s->state < SINK_IN_QUESTION;
 }

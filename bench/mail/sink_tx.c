@@ -12,7 +12,7 @@
 
 /* The id */
 
-static int is_trusted(const struct sink_session *s)
+static bool is_trusted(const struct sink_session *s)
 {
 	const struct sink_options *o = s->host->options;
 	return address_nets_have(o->trusted, o->trusted_count, (const struct sockaddr *)&s->peer);
@@ -131,10 +131,10 @@ void sink_tx_leave(struct sink_session *s)
 
 /* From now on, transactions that other sessions of the id have not sent completely have no effect. True when one
  * session has sent this transaction completely, and its decision is still to come. */
-static int fence(struct sink_session *asker, uint64_t number)
+static bool fence(struct sink_session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;
-	int waits = 0;
+	bool waits = false;
 	for (m = LIST_FIRST(&asker->tx.entry->sessions); m; m = next) {
 		struct sink_session *s = container_of(m, struct sink_session, tx.member);
 		next = LIST_NEXT(m, in_entry);

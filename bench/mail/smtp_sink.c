@@ -75,7 +75,7 @@ static void on_mail(struct sink_host *host)
 static void pause_or_resume(struct sink_server *s)
 {
 	const struct sink_options *o = s->host.options;
-	int full = o->over == SINK_LETS_WAIT && o->max_connections && s->host.result->open >= o->max_connections;
+	bool full = o->over == SINK_LETS_WAIT && o->max_connections && s->host.result->open >= o->max_connections;
 	if (s->state != SINK_SERVES || full == (s->accepting == SINK_PAUSES))
 		return;
 	s->accepting = full ? SINK_PAUSES : SINK_ACCEPTS;

@@ -185,7 +185,7 @@ static void give(struct source_load *l, struct source_session *s, uint64_t inten
 	}
 }
 
-static int has_more(const struct source_load *l)
+static bool has_more(const struct source_load *l)
 {
 	return l->state == LOAD_RUNS && l->given < l->host.result->mails;
 }
@@ -339,7 +339,7 @@ static int run(const void *options, unsigned index, void *result)
 	l->end.fn = on_end;
 	TAILQ_INIT(&l->free);
 	TAILQ_INIT(&l->to_connect);
-	int failed = prepare(l) != 0;
+	bool failed = prepare(l) != 0;
 	if (failed) {
 		fprintf(stderr, "smtp-source: cannot start\n");
 	} else {

@@ -6,7 +6,7 @@
 
 #include "bench/load/client_tls.h"
 
-static int is_open(const struct smtp_wire *w)
+static bool is_open(const struct smtp_wire *w)
 {
 	return w->state != SMTP_WIRE_CLOSING;
 }
@@ -205,7 +205,7 @@ void smtp_wire_close(struct smtp_wire *w, enum smtp_wire_close how)
 {
 	if (!is_open(w))
 		return;
-	int tls = w->state == SMTP_WIRE_TLS;
+	bool tls = w->state == SMTP_WIRE_TLS;
 	w->state = SMTP_WIRE_CLOSING;
 	if (how == SMTP_WIRE_IN_ORDER && tls)
 		SSL_shutdown(w->ssl);

@@ -53,7 +53,7 @@ static int read_lines(struct source_mail *mail, FILE *file)
 		memcpy(mail->body + mail->body_len + len, "\r\n", 2);
 		mail->body_len += (size_t)len + 2;
 	}
-	int failed = len > 0 || ferror(file);
+	bool failed = len > 0 || ferror(file);
 	free(line);
 	return failed || mail->body_len == 0 ? CSSL_E_SYSTEM : 0;
 }

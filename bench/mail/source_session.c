@@ -58,7 +58,7 @@ static void expect_progress(struct source_session *s)
 
 static void drop(struct source_session *s, enum smtp_wire_close how)
 {
-	int was_connecting = s->state == SOURCE_IS_CONNECTING;
+	bool was_connecting = s->state == SOURCE_IS_CONNECTING;
 	if (s->state == SOURCE_IS_CLOSING)
 		return;
 	source_session_move(s, SOURCE_IS_CLOSING);

@@ -15,12 +15,12 @@
 
 enum step { STEP_MAIL, STEP_RCPT, STEP_DATA, STEP_END, STEP_CHUNK, STEP_NONE };
 
-static int uses_chunks(const struct source_session *s)
+static bool uses_chunks(const struct source_session *s)
 {
 	return s->host->options->content == SOURCE_CHUNKS && (s->offers_mask & SOURCE_OFFER_CHUNKING);
 }
 
-static int uses_groups(const struct source_session *s)
+static bool uses_groups(const struct source_session *s)
 {
 	return s->host->options->grouping == SOURCE_PIPELINING && (s->offers_mask & SOURCE_OFFER_PIPELINING);
 }
@@ -65,7 +65,7 @@ const char *source_transaction_place(const struct source_session *s)
 	return names[step_at(s, s->answered)];
 }
 
-int source_transaction_is_undecided(const struct source_session *s)
+bool source_transaction_is_undecided(const struct source_session *s)
 {
 	return s->state == SOURCE_IN_MAIL && !s->refused && s->said == step_count(s) && s->answered + 1 == s->said &&
 	       s->content_at == content_len(s);
@@ -76,7 +76,7 @@ int source_transaction_is_undecided(const struct source_session *s)
 static void say_mail(struct source_session *s)
 {
 	char line[SOURCE_COMMAND_MAX], size[40] = "";
-	int declares_8bit = s->host->mail->has_8bit && s->offers_mask & SOURCE_OFFER_8BITMIME; /* RFC 6152 2 */
+	bool declares_8bit = s->host->mail->has_8bit && s->offers_mask & SOURCE_OFFER_8BITMIME; /* RFC 6152 2 */
 	if (s->offers_mask & SOURCE_OFFER_SIZE) /* RFC 1870 6.1: without stuffed dots and the end */
 		snprintf(size, sizeof size, " SIZE=%" PRIu64, (uint64_t)s->head_len + s->host->mail->body_len);
 	int len = snprintf(line, sizeof line, "MAIL FROM:<%.300s>%s%s\r\n", s->host->mail->from, size,
@@ -144,7 +144,7 @@ static void write_content(struct source_session *s)
 }
 
 /* Content was promised and is not all written. */
-static int is_writing(const struct source_session *s)
+static bool is_writing(const struct source_session *s)
 {
 	enum step step = s->said > 0 ? step_at(s, s->said - 1) : STEP_NONE;
 	return (step == STEP_END || step == STEP_CHUNK) && s->content_at < content_end(s);
@@ -168,13 +168,13 @@ static void say_step(struct source_session *s)
 }
 
 /* A group goes up to DATA, whose reply decides; behind a chunk that is not written out nothing can follow. */
-static int may_say(const struct source_session *s)
+static bool may_say(const struct source_session *s)
 {
 	enum step step = step_at(s, s->said);
 	if (s->state != SOURCE_IN_MAIL || step == STEP_NONE)
-		return 0;
+		return false;
 	if (s->said == s->answered)
-		return 1;
+		return true;
 	return uses_groups(s) && step != STEP_END && !is_writing(s);
 }
 
@@ -220,7 +220,7 @@ static void end_taken(struct source_session *s)
 
 static void end_mail(struct source_session *s)
 {
-	int taken = !s->refused;
+	bool taken = !s->refused;
 	s->mails++;
 	if (taken)
 		end_taken(s);
@@ -236,16 +236,16 @@ static void end_mail(struct source_session *s)
 }
 
 /* RFC 2033 4.2: the reply that is read now is that of one recipient. */
-static int ends_each(const struct source_session *s)
+static bool ends_each(const struct source_session *s)
 {
 	return s->host->options->greeting == SOURCE_LHLO && s->answered + 1 == step_count(s);
 }
 
 /* Reads one of these replies; 1: more are due. */
-static int more_ends(struct source_session *s)
+static bool more_ends(struct source_session *s)
 {
 	if (!ends_each(s))
-		return 0;
+		return false;
 	if (s->ends_due == 0)
 		s->ends_due = s->accepted;
 	return s->ends_due > 0 && --s->ends_due > 0;
@@ -265,7 +265,7 @@ static void note_answer(struct source_session *s, enum step step, unsigned code,
 {
 	static const enum source_phase phases[] = { SOURCE_PHASE_MAIL, SOURCE_PHASE_RCPT, SOURCE_PHASE_DATA,
 		SOURCE_PHASE_END, SOURCE_PHASE_END };
-	int good = step == STEP_DATA ? code == 354 : code / 100 == 2;
+	bool good = step == STEP_DATA ? code == 354 : code / 100 == 2;
 	source_session_end_step(s, phases[step]);
 	if (!good)
 		note_refusal(s, step, code, text);
@@ -275,9 +275,9 @@ static void note_answer(struct source_session *s, enum step step, unsigned code,
 
 /* True when the sink cannot take the mail any more, and has answered all commands, so the source says no more of them.
  * After a 354 the source still has to send the end of the content. */
-static int is_lost_cause(const struct source_session *s, enum step step)
+static bool is_lost_cause(const struct source_session *s, enum step step)
 {
-	int none_accepted = s->answered > s->host->options->recipients && s->accepted == 0;
+	bool none_accepted = s->answered > s->host->options->recipients && s->accepted == 0;
 	return s->answered == s->said && (s->refused || none_accepted) && step != STEP_END;
 }
 
@@ -300,7 +300,7 @@ void source_transaction_on_reply(struct source_session *s, unsigned code, const 
 		source_session_fail(s, SOURCE_MALFORMED, "mail", "a reply that nobody asked for");
 		return;
 	}
-	const int more = more_ends(s);
+	const bool more = more_ends(s);
 	note_answer(s, step, code, text);
 	if (more)
 		return;

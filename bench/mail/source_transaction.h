@@ -24,7 +24,7 @@ void source_transaction_on_reply(struct source_session *s, unsigned code, const 
 void source_transaction_write_on(struct source_session *s);
 
 /* True when all of the mail was sent and its reply has not come: the server may have taken it (RFC 1047). */
-int source_transaction_is_undecided(const struct source_session *s);
+bool source_transaction_is_undecided(const struct source_session *s);
 
 /* The command whose reply comes next. */
 const char *source_transaction_place(const struct source_session *s);

@@ -37,7 +37,7 @@ int result_save(FILE *file, const struct result_kind *kind, void *result)
 
 	times->begin_ns += times->begin_ns ? epoch_ns : 0;
 	times->end_ns += times->end_ns ? epoch_ns : 0;
-	const int wrote = fputs(header(kind, line), file) >= 0 && fwrite(result, kind->size, 1, file) == 1;
+	const bool wrote = fputs(header(kind, line), file) >= 0 && fwrite(result, kind->size, 1, file) == 1;
 	return fclose(file) == 0 && wrote ? 0 : CSSL_E_SYSTEM;
 }
 
@@ -47,8 +47,8 @@ int result_read(const char *path, const struct result_kind *kind, void *out)
 
 	errno = 0;
 	FILE *file = fopen(path, "re");
-	const int is_whole = file && fgets(line, sizeof line, file) && strcmp(line, header(kind, expected)) == 0 &&
-			     fread(out, kind->size, 1, file) == 1 && getc(file) == EOF;
+	const bool is_whole = file && fgets(line, sizeof line, file) && strcmp(line, header(kind, expected)) == 0 &&
+			      fread(out, kind->size, 1, file) == 1 && getc(file) == EOF;
 	if (file)
 		fclose(file);
 	return is_whole ? 0 : CSSL_E_SYSTEM;

@@ -57,7 +57,7 @@ void agent_identity_from_socket(struct agent_identity *id, const struct agent_ma
 static void add_client(struct agent_identity *id, const struct proxy_header *h)
 {
 	char host[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN + 10];
-	int v6 = h->family == PROXY_TCP6;
+	bool v6 = h->family == PROXY_TCP6;
 	if (!v6 && h->family != PROXY_TCP4)
 		return;
 	if (!inet_ntop(v6 ? AF_INET6 : AF_INET, h->source, host, sizeof host))

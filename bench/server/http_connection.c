@@ -177,7 +177,7 @@ static void send_answer(struct http_connection *c)
 
 static void begin_answer(struct http_connection *c)
 {
-	int bodiless = http_request_method(&c->request) == HTTP_HEAD || c->answer.status == 304;
+	bool bodiless = http_request_method(&c->request) == HTTP_HEAD || c->answer.status == 304;
 	deadline_cancel(&c->deadline);
 	c->left = bodiless ? 0 : c->answer.length;
 	if (c->answer.delay_ms == 0) {

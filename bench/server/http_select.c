@@ -1,6 +1,7 @@
 /* http_select.c: preconditions in the order of RFC 9110 13.2.2, then the range. */
 #include "bench/server/http_select.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -11,40 +12,40 @@ static const char *skip_blanks(const char *at)
 
 /* Is @etag an element of the list @list? Weak elements count only where @weak_counts (If-None-Match compares weakly).
  */
-static int list_has(const char *list, const char *etag, int weak_counts)
+static bool list_has(const char *list, const char *etag, bool weak_counts)
 {
 	size_t etag_len = strlen(etag);
 	const char *at = skip_blanks(list);
 	if (strcmp(at, "*") == 0)
-		return 1;
+		return true;
 	while (*at) {
-		int weak = strncmp(at, "W/", 2) == 0;
+		bool weak = strncmp(at, "W/", 2) == 0;
 		at += weak ? 2 : 0;
 		if (*at != '"')
-			return 0;
+			return false;
 		const char *end = strchr(at + 1, '"');
 		if (!end)
-			return 0;
+			return false;
 		size_t len = (size_t)(end + 1 - at);
 		if (len == etag_len && memcmp(at, etag, len) == 0 && (!weak || weak_counts))
-			return 1;
+			return true;
 		at = skip_blanks(end + 1);
 		if (*at == ',')
 			at = skip_blanks(at + 1);
 	}
-	return 0;
+	return false;
 }
 
 enum { RANGE_VALID, RANGE_INVALID, RANGE_UNSATISFIABLE };
 
 /* Digits at *@at into *@out, at most what 64 bits hold. 0 when there are none. */
-static int take_number(const char **at, uint64_t *out)
+static bool take_number(const char **at, uint64_t *out)
 {
 	uint64_t n = 0;
 	const char *p = *at;
 	for (; *p >= '0' && *p <= '9'; p++)
 		n = n > (UINT64_MAX - 9) / 10 ? UINT64_MAX : n * 10 + (uint64_t)(*p - '0');
-	int found = p != *at;
+	bool found = p != *at;
 	*at = p;
 	*out = n;
 	return found;
@@ -92,9 +93,9 @@ enum http_selection http_select(
 {
 	*first = 0;
 	*len = size;
-	if (c->if_match && !list_has(c->if_match, etag, 0))
+	if (c->if_match && !list_has(c->if_match, etag, false))
 		return HTTP_PRECONDITION_FAILED;
-	if (c->if_none_match && list_has(c->if_none_match, etag, 1))
+	if (c->if_none_match && list_has(c->if_none_match, etag, true))
 		return HTTP_NOT_MODIFIED;
 	/* If-Range is one strong ETag. A date never matches, because no resource here has one. */
 	if (!c->range || (c->if_range && strcmp(c->if_range, etag) != 0))

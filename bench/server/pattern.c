@@ -34,7 +34,7 @@ void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset)
 	}
 }
 
-int pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset)
+bool pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset)
 {
 	size_t at = place_of(size, offset);
 	while (len > 0) {
@@ -42,10 +42,10 @@ int pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset)
 		if (piece > len)
 			piece = len;
 		if (memcmp(data, period + at, piece) != 0)
-			return 0;
+			return false;
 		data += piece;
 		len -= piece;
 		at = 0;
 	}
-	return 1;
+	return true;
 }

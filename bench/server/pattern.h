@@ -9,6 +9,7 @@
 #ifndef CSSL_BENCH_SERVER_PATTERN_H
 #define CSSL_BENCH_SERVER_PATTERN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +21,7 @@ void pattern_make(void);
 /* Writes the @len bytes from @offset on of the answer of @size bytes. */
 void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset);
 
-/* Are @data those bytes? 1 or 0. */
-int pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset);
+/* Are @data those bytes? */
+bool pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset);
 
 #endif

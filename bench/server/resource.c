@@ -103,7 +103,7 @@ static void answer_pattern(const struct http_request *q, uint64_t size, struct a
 {
 	char etag[32];
 	uint64_t first, len;
-	int get = http_request_method(q) == HTTP_GET;
+	bool get = http_request_method(q) == HTTP_GET;
 	struct http_conditions conditions = {
 		.if_match = http_request_field(q, HTTP_FIELD_IF_MATCH),
 		.if_none_match = http_request_field(q, HTTP_FIELD_IF_NONE_MATCH),
@@ -282,7 +282,7 @@ static const struct {
 	[METHODS_WRITE] = { 1u << HTTP_POST | 1u << HTTP_PUT, "POST, PUT" },
 };
 
-static int path_fits(const struct resource *r, const char *path)
+static bool path_fits(const struct resource *r, const char *path)
 {
 	return strncmp(path, r->path, strlen(r->path)) == 0 && (r->match == PATH_PREFIX || strcmp(path, r->path) == 0);
 }

@@ -116,7 +116,7 @@ void byte_log_drop(struct byte_log *l, struct blocks *pool)
 
 /* --- after a death --- */
 
-static int is_sane(const struct slot_table *table, const struct log_block *b)
+static bool is_sane(const struct slot_table *table, const struct log_block *b)
 {
 	return (uintptr_t)b % _Alignof(struct log_block) == 0 && slot_table_has(table, b, sizeof *b) &&
 	       b->cap > sizeof *b && b->cap <= SLABS_BLOCK_MAX && slot_table_has(table, b, b->cap);

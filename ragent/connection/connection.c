@@ -79,7 +79,7 @@ void connection_turn_away(struct connection_home *home, const struct front *fron
 }
 
 /* Did clients of its source crash earlier processes? */
-static int is_refused(const struct connection *c)
+static bool is_refused(const struct connection *c)
 {
 	const struct notes *n = c->home->shared->notes;
 

@@ -91,7 +91,7 @@ void connection_kill(struct connection *c);
 
 /* An operator ends it: ORDERLY where that cuts nothing off, else as its owner may, and by RESET while it has none; or
  * by RESET. 1; 0: it ends already. */
-int connection_end_by_operator(struct connection *c, enum connection_end_how how);
+bool connection_end_by_operator(struct connection *c, enum connection_end_how how);
 
 /* Log how many lines about ended connections were left out. */
 void connection_tell_left_out(struct connection_home *home);
@@ -126,14 +126,14 @@ void connection_order_move(struct connection *c, const struct move_wish *wish, s
 void connection_order_rest(struct connection *c, struct move_order *order);
 
 /* 1: it has a settled owner that may give it up. Else 0. */
-int connection_may_move(const struct connection *c);
+bool connection_may_move(const struct connection *c);
 /* 1: the same, nothing is open in it, and its service allows that no agent owns it. Else 0. */
-int connection_may_rest(const struct connection *c);
+bool connection_may_rest(const struct connection *c);
 /* The agent that has its stream; NO_AGENT: no agent has. */
 int connection_place(const struct connection *c);
 
 /* 1: its client speaks with an agent in clear, so it cannot move. Else 0. */
-int connection_speaks_clear(const struct connection *c);
+bool connection_speaks_clear(const struct connection *c);
 
 /* Tell its owner to say goodbye (close_notify at a checkpoint, else an alert) and to end it. If no owner can do
  * that, it ends at once: in order at a checkpoint, else by a reset. */
@@ -143,8 +143,8 @@ const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);
 enum connection_state connection_state(const struct connection *c);
 const char *connection_state_name(enum connection_state s);
-/* Does the drawing above allow this change? 1 or 0. */
-int connection_may_go(enum connection_state from, enum connection_state to);
+/* Does the drawing above allow this change? */
+bool connection_may_go(enum connection_state from, enum connection_state to);
 
 /* For people. The strings in @out are valid as long as the connection exists. */
 void connection_describe(const struct connection *c, struct connection_description *out);

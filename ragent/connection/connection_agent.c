@@ -66,7 +66,7 @@ static int scan_data(const struct connection *c, const struct frame *f, struct t
 	return 0;
 }
 
-static int ends_generation(const struct frame *f)
+static bool ends_generation(const struct frame *f)
 {
 	return f->type == FRAME_DATA && f->flags & FRAME_LAST_OF_WRITE_GENERATION;
 }
@@ -343,7 +343,7 @@ static int check_state(const struct connection *c, const struct frame *f)
 		return 0; /* connection_clear_frame() does */
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
-	const int is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
+	const bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
 	return is_heard || frames[f->type].states & (1u << c->state) ? 0 : CSSL_E_STATE;
 }
 
@@ -363,7 +363,7 @@ static int take_frame(struct connection *c, const struct frame *f)
 
 static int hear(struct connection *c, struct link *l, const struct frame *f)
 {
-	int is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
+	bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
 
 	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);

@@ -98,16 +98,16 @@ void connection_clear_fin(struct connection *c)
 /* --- to the client --- */
 
 /* 0; 1: the connection was ended. */
-static int say(struct connection *c, const struct frame *f)
+static bool say(struct connection *c, const struct frame *f)
 {
 	if (connection_exceeds_window(c, f->len) || connection_pass_on(c, f) < 0)
-		return 1;
+		return true;
 	connection_fault_at(c, "clear.said");
-	return 0;
+	return false;
 }
 
 /* Bytes that are there now came before the answer to STARTTLS. */
-static int is_injected(const struct connection *c)
+static bool is_injected(const struct connection *c)
 {
 	return kept_len(&c->busy->kept) > 0 || stream_has_unread(&c->busy->client);
 }
@@ -142,7 +142,7 @@ static int in_starttls(struct connection *c, const struct frame *f)
 static int in_clear_data(struct connection *c, const struct frame *f)
 {
 	struct preamble *p = preamble_of(c);
-	const int is_first = p->said == PREAMBLE_NOTHING;
+	const bool is_first = p->said == PREAMBLE_NOTHING;
 
 	if (!(f->flags & FRAME_PLAINTEXT) || f->flags & ~REPLY_FLAGS)
 		return CSSL_E_STATE;
@@ -199,20 +199,20 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 /* --- behind STARTTLS --- */
 
 /* The client cannot have heard the answer to STARTTLS that is not written yet. So what it has sent was injected. */
-int connection_clear_hello_is_injected(struct connection *c)
+bool connection_clear_hello_is_injected(struct connection *c)
 {
 	if (c->state != CONNECTION_HELLO || !c->busy->preamble || c->queued == c->slot.bytes_written ||
 		!stream_has_unread(&c->busy->client))
-		return 0;
+		return false;
 	reset_injected(c);
-	return 1;
+	return true;
 }
 
 /* 1: no TLS began although it had to. The peer sends something in clear, and gets no answer in clear. */
-int connection_clear_goes_on(struct connection *c, enum first_bytes what)
+bool connection_clear_goes_on(struct connection *c, enum first_bytes what)
 {
 	if (!c->busy->preamble || !first_bytes_is_text(what))
-		return 0;
+		return false;
 	reset_injected(c);
-	return 1;
+	return true;
 }

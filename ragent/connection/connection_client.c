@@ -31,7 +31,7 @@ static struct connection *of_stream(struct stream *s)
 
 /* --- to the owner --- */
 
-int connection_takes_bytes(const struct connection *c)
+bool connection_takes_bytes(const struct connection *c)
 {
 	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
 }
@@ -99,12 +99,12 @@ void connection_begin_reading(struct connection *c)
 		stream_read_start(&c->busy->client);
 }
 
-int connection_client_waits(const struct connection *c)
+bool connection_client_waits(const struct connection *c)
 {
 	return c->busy && c->busy->pace == CLIENT_WAITS;
 }
 
-int connection_is_unheard(const struct connection *c)
+bool connection_is_unheard(const struct connection *c)
 {
 	return c->busy && c->busy->pace != CLIENT_GOES_ON;
 }
@@ -117,7 +117,7 @@ size_t connection_room(const struct connection *c)
 	return len < connection_window(c) ? connection_window(c) - len : 0;
 }
 
-static int may_read(const struct connection *c)
+static bool may_read(const struct connection *c)
 {
 	return !connection_client_waits(c) && connection_room(c) >= TLS_RECORD_MAX;
 }
@@ -217,7 +217,7 @@ static void say_later(struct connection *c)
 /* A client with Nagle's algorithm (RFC 896) sends nothing after its Finished before that is acknowledged, and the
  * tickets are what acknowledges it. Mail clients use it more often than not, and would wait for a tick at each
  * connection. */
-static int waits_for_tickets(const struct connection *c)
+static bool waits_for_tickets(const struct connection *c)
 {
 	return connection_service(c)->start == SERVICE_MAY_START_AS_SMTP;
 }
@@ -239,12 +239,12 @@ static void hold_fin(struct connection *c)
 
 /* --- to the client --- */
 
-int connection_exceeds_window(struct connection *c, size_t len)
+bool connection_exceeds_window(struct connection *c, size_t len)
 {
 	if (c->account.received + len - c->account.told <= connection_window(c) + FRAME_PAYLOAD_MAX)
-		return 0;
+		return false;
 	connection_end(c, END_LINK_VIOLATION, END_RESET);
-	return 1;
+	return true;
 }
 
 int connection_write(struct connection *c, const uint8_t *data, size_t len)

@@ -22,33 +22,33 @@ struct kept connection_kept(const struct connection *c)
 	return (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
 
-static int is_in_order(const struct connection *c)
+static bool is_in_order(const struct connection *c)
 {
 	if (c->tail != TAIL_NONE || c->server_side != SERVER_OPEN || c->reading != CLIENT_READING)
-		return 0;
+		return false;
 	return c->state == CONNECTION_OWNED || (c->state == CONNECTION_RESTING && !connection_needs_owner(c));
 }
 
-static int is_exposed(const struct exposure *e, const struct position *p)
+static bool is_exposed(const struct exposure *e, const struct position *p)
 {
 	return e->losses || e->silent || e->records > p->checkpoint.client_records;
 }
 
-int connection_leaves_nothing_over(const struct connection *c)
+bool connection_leaves_nothing_over(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
 
 	if (!is_in_order(c))
-		return 0;
+		return false;
 	if (!a)
-		return 1;
+		return true;
 	if (is_exposed(&a->exposure, &c->position))
-		return 0;
+		return false;
 	if (a->frozen.link || a->order || a->download || a->partial.len || a->waiter.prev || a->pause_began_ms ||
 		a->move_answer != MOVE_ANSWER_NOT_DUE || a->again.next)
-		return 0;
+		return false;
 	if (c->queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */
-		return 0;
+		return false;
 	return !a->kept.data && a->kept.next_record == c->position.now.client_records &&
 	       a->client.state == STREAM_OPEN && !stream_kept(&a->client);
 }
@@ -198,7 +198,7 @@ static void give_up_replay(struct connection *c)
 {
 	struct busy_part *a = c->busy;
 
-	const int may_drop = a->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS;
+	const bool may_drop = a->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS;
 
 	if (kept_replay_len(&a->kept) > 0 || may_drop) {
 		counter_add(&c->home->counters.kept_given_up, 1);

@@ -10,7 +10,7 @@
 
 #define ASKED_GRACE_MS 2000u
 
-int connection_is_answered(const struct connection *c)
+bool connection_is_answered(const struct connection *c)
 {
 	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
 	       (!c->busy || kept_len(&c->busy->kept) == 0);
@@ -28,18 +28,18 @@ void connection_close_now(struct connection *c)
 void connection_end_lingering(struct connection *c)
 {
 	if (c->busy && stream_pending(&c->busy->client) > 0)
-		stream_reset_on_close(&c->busy->client, 1);
+		stream_reset_on_close(&c->busy->client, true);
 	connection_close_now(c);
 }
 
-int connection_lacks_bytes(const struct connection *c)
+bool connection_lacks_bytes(const struct connection *c)
 {
 	return c->queued != c->account.base + c->account.received;
 }
 
 void connection_shut_if_due(struct connection *c)
 {
-	const int server_ended = c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY;
+	const bool server_ended = c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY;
 
 	if (c->state == CONNECTION_LINGERING || (server_ended && !connection_lacks_bytes(c)))
 		stream_shutdown(&c->busy->client);
@@ -105,7 +105,7 @@ static const char *how_seen(const struct connection *c, enum connection_end_how 
 }
 
 /* `connections: off` leaves out no refusal. */
-static int is_logged(const struct connection *c, enum log_level level)
+static bool is_logged(const struct connection *c, enum log_level level)
 {
 	return log_takes(LOG_ACCESS, level) && (c->home->shared->conf->log.connections != CONF_LOG_NONE ||
 						       log_enabled(LOG_DEBUG) || end_reason_is_refusal(c->end_reason));
@@ -227,7 +227,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 
 void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len)
 {
-	int told = len && c->position.server_records == 0 && stream_write(&c->busy->client, words, len) == 0;
+	bool told = len && c->position.server_records == 0 && stream_write(&c->busy->client, words, len) == 0;
 
 	if (told) {
 		c->queued += len;
@@ -253,7 +253,7 @@ void connection_send_finish(struct connection *c, enum end_reason reason)
 		return;
 	}
 	if (c->state != CONNECTION_OWNED) {
-		int all_said = connection_is_answered(c) || c->server_side == SERVER_SAID_LAST;
+		bool all_said = connection_is_answered(c) || c->server_side == SERVER_SAID_LAST;
 		connection_end(c, reason, all_said ? END_ORDERLY : END_RESET);
 		return;
 	}
@@ -271,13 +271,13 @@ static uint64_t verdict_limit_ms(const struct connection *c)
 	return end_ms > asked_ms ? end_ms : asked_ms;
 }
 
-static int may_await_verdict(const struct connection *c)
+static bool may_await_verdict(const struct connection *c)
 {
-	const int under_way =
+	const bool under_way =
 		c->state == CONNECTION_RELAYED || (c->state == CONNECTION_OWNED && !connection_is_answered(c));
 
 	/* one that takes nothing is the silent one itself, and no verdict can reach it */
-	const int takes_nothing = c->busy && stream_pending(&c->busy->client) > 0;
+	const bool takes_nothing = c->busy && stream_pending(&c->busy->client) > 0;
 
 	return under_way && !takes_nothing && c->current.link &&
 	       connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
@@ -354,14 +354,14 @@ void connection_kill(struct connection *c)
 	connection_end_at_once(c, END_SHUTTING_DOWN);
 }
 
-int connection_end_by_operator(struct connection *c, enum connection_end_how how)
+bool connection_end_by_operator(struct connection *c, enum connection_end_how how)
 {
-	const int is_over = c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
+	const bool is_over = c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
 
 	if (how == END_RESET)
 		connection_end_at_once(c, END_OPERATOR);
 	else if (is_over || c->state == CONNECTION_FINISHING)
-		return 0;
+		return false;
 	else
 		connection_send_finish(c, END_OPERATOR);
 	connection_save_if_changed(c);

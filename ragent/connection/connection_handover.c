@@ -132,14 +132,14 @@ void connection_end_if_broken(struct connection *c)
 		connection_close_now(c);
 }
 
-static int waits_for_owner(const struct connection *c)
+static bool waits_for_owner(const struct connection *c)
 {
-	const int amid_again = c->current.link && c->busy && c->busy->again.next;
+	const bool amid_again = c->current.link && c->busy && c->busy->again.next;
 
 	return c->state == CONNECTION_REATTACHING || amid_again;
 }
 
-int connection_home_waits_for_owners(const struct connection_home *home)
+bool connection_home_waits_for_owners(const struct connection_home *home)
 {
 	const struct connection *c = home->connections;
 

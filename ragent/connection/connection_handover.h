@@ -25,7 +25,7 @@ void connection_end_if_broken(struct connection *c);
  * to go on with it is not handed over. This may end it. */
 void connection_stop_reattaching(struct connection *c);
 /* Would it do so to any? */
-int connection_home_waits_for_owners(const struct connection_home *home);
+bool connection_home_waits_for_owners(const struct connection_home *home);
 
 size_t connection_packed_len(const struct connection *c);
 void connection_pack(const struct connection *c, struct wire_writer *w);

@@ -36,7 +36,7 @@ struct ragent_shared {
 	struct front *fronts;
 	size_t front_count;
 	struct notes *notes;     /* NULL: there is no keeper */
-	int is_given;            /* main thread: another process has been told all this, or has it: 1 or 0 */
+	bool is_given;           /* main thread: another process has been told all this, or has it */
 	struct blocked *blocked; /* clients that an operator keeps out; of the notes where there are some */
 };
 

@@ -32,7 +32,7 @@ static void client_violated(struct connection *c, const struct tls_record_header
 /* While the client has received no record, the handshake can begin again with its first record. Later, the successor
  * of a lost owner asks again from the checkpoint on. All records, with @more bytes of them that just came, must fit
  * into a window, because an agent takes no more. */
-static int may_replay(const struct connection *c, size_t more)
+static bool may_replay(const struct connection *c, size_t more)
 {
 	const struct position *p = &c->position;
 
@@ -128,7 +128,7 @@ static void end_for_handshakes(struct connection *c, counter *which)
 	connection_end(c, END_LIMIT_HANDSHAKES, END_RESET);
 }
 
-static int may_shake_hands(struct connection *c)
+static bool may_shake_hands(struct connection *c)
 {
 	struct connection_home *home = c->home;
 	struct handshake_place *loser;
@@ -137,15 +137,15 @@ static int may_shake_hands(struct connection *c)
 	if (handshake_limit_enter(
 		    home->handshakes, &c->busy->place, &c->endpoints.client, connection_now_ms(c), &loser) < 0) {
 		end_for_handshakes(c, &home->counters.handshakes_refused);
-		return 0;
+		return false;
 	}
 	if (loser)
 		end_for_handshakes(loser->holder, &home->counters.handshakes_displaced);
 	connection_home_look_for_storm(home);
-	return 1;
+	return true;
 }
 
-static int is_over(const struct connection *c)
+static bool is_over(const struct connection *c)
 {
 	return c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
 }
@@ -214,7 +214,7 @@ static size_t take(struct connection *c, uint8_t *data, size_t len)
 
 void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run)
 {
-	const int of_client = whose == RECORDS_OF_CLIENT;
+	const bool of_client = whose == RECORDS_OF_CLIENT;
 	struct ragent_counters *n = &c->home->counters;
 	struct listener_counters *of_listener = connection_counts(c);
 	/* the first of the types; the other ones follow */

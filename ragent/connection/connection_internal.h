@@ -237,7 +237,7 @@ void connection_to(struct connection *c, enum connection_state to);
 /* Add @by (1 or -1) to the gauge of this state, if there is one. */
 void connection_count_state(struct connection *c, enum connection_state state, int by);
 /* Has its handshake begun and not ended? */
-int connection_shakes_hands(const struct connection *c);
+bool connection_shakes_hands(const struct connection *c);
 /* Its state; of one that is REATTACHING, the state in which it goes on. */
 enum connection_state connection_phase(const struct connection *c);
 /* Set the longest time that it may wait in its state. */
@@ -266,7 +266,7 @@ struct kept connection_kept(const struct connection *c);
 void connection_close_compact(struct connection *c, enum connection_end_how how);
 
 /* 1: it has no data that needs a busy part. */
-int connection_leaves_nothing_over(const struct connection *c);
+bool connection_leaves_nothing_over(const struct connection *c);
 
 /* connection_saved.c */
 /* What its slot says is not true any more. */
@@ -280,8 +280,8 @@ static inline void connection_touch(struct connection *c)
 {
 	table_slot_to(&c->slot, table_slot_has_trail(table_slot_state(&c->slot)) ? SLOT_CHANGING : SLOT_VOID);
 }
-/* Does its slot say how it is now? 1 or 0. */
-static inline int connection_is_saved(const struct connection *c)
+/* Does its slot say how it is now? */
+static inline bool connection_is_saved(const struct connection *c)
 {
 	return table_slot_state(&c->slot) == SLOT_SAVED || table_slot_state(&c->slot) == SLOT_FOLLOWED;
 }
@@ -327,7 +327,7 @@ void connection_drop_note(struct connection *c);
 /* The agent of all that is queued for the client forgets it: the next owner begins, or there is none any more. */
 void connection_owe_queued(struct connection *c);
 /* Has its client not got all that no agent holds? */
-static inline int connection_owes(const struct connection *c)
+static inline bool connection_owes(const struct connection *c)
 {
 	return c->busy && c->busy->owed_end > c->slot.bytes_written;
 }
@@ -338,7 +338,7 @@ void connection_owner_lost(struct connection *c, int agent, enum peer_fate fate)
 
 /* connection_reattach.c */
 /* Its current stream was lost with @l. 1: it waits until the link is up again. 0: its owner is lost. */
-int connection_waits_for_owner(struct connection *c, const struct link *l);
+bool connection_waits_for_owner(struct connection *c, const struct link *l);
 /* If it is REATTACHING and the link to its owner is up: ask for it. */
 void connection_reattach_if_up(struct connection *c);
 /* REATTACHING: it has waited for its owner for long. While connections of the process before are left, agents keep
@@ -352,7 +352,7 @@ int connection_in_reattached(struct connection *c, const struct frame *f, const 
 void connection_reattach_refused(struct connection *c);
 void connection_reattach_failed(struct connection *c);
 /* A frame of its owner. 1: it had come before; the client gets those of its bytes that were lost. */
-int connection_had_frame(struct connection *c, const struct frame *f);
+bool connection_had_frame(struct connection *c, const struct frame *f);
 /* DATA of @len bytes: so many of the first ones the client has already. */
 size_t connection_had_bytes(struct connection *c, size_t len);
 
@@ -382,7 +382,7 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason);
 void connection_preamble_lost(struct connection *c, int agent);
 void connection_preamble_refused(struct connection *c);
 /* 1: its client speaks in clear, or did so until the link to the agent broke. Else 0. */
-int connection_is_in_clear(const struct connection *c);
+bool connection_is_in_clear(const struct connection *c);
 /* Of the process before: give it a place in the limit. 0 or CSSL_E_NO_MEMORY. */
 int connection_preamble_count(struct connection *c);
 /* Its agent has it still: PREAMBLE, RELAYED. */
@@ -402,10 +402,10 @@ void connection_clear_pump(struct connection *c);
 int connection_clear_frame(struct connection *c, const struct frame *f);
 void connection_clear_fin(struct connection *c);
 /* Its first bytes are not TLS. 1: it had sent STARTTLS before, and was reset for that. */
-int connection_clear_goes_on(struct connection *c, enum first_bytes what);
+bool connection_clear_goes_on(struct connection *c, enum first_bytes what);
 /* HELLO, of another process: the client sent something before it can have heard the answer to STARTTLS. 1: it was reset
  * for that. */
-int connection_clear_hello_is_injected(struct connection *c);
+bool connection_clear_hello_is_injected(struct connection *c);
 
 /* connection_input.c: counts */
 enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };
@@ -413,7 +413,7 @@ void connection_count_records(struct connection *c, enum records_of whose, const
 
 /* connection_end.c */
 /* 1: ending it now cuts nothing off, because all requests are answered. */
-int connection_is_answered(const struct connection *c);
+bool connection_is_answered(const struct connection *c);
 /* Before the handshake is over: end it by these words of RAgent in clear, if the client has received nothing of a
  * server. Later they would contradict an agent that has keys: then, and without words, by a reset. */
 void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len);
@@ -434,7 +434,7 @@ void connection_drop_kept(struct connection *c);
 /* Its client gets FIN behind all bytes, if the server or its end has come and no byte is missing here. Legal twice. */
 void connection_shut_if_due(struct connection *c);
 /* Its owner has more bytes, which the client has not got: the process before had taken them. */
-int connection_lacks_bytes(const struct connection *c);
+bool connection_lacks_bytes(const struct connection *c);
 /* LINGERING: bytes went to the client or came from it: check whether it may close. */
 void connection_linger(struct connection *c);
 /* LINGERING: discards @len bytes of the client. */
@@ -448,7 +448,7 @@ enum fault_action connection_fault_at(const struct connection *c, const char *po
 /* The stream was opened: read what comes. */
 void connection_begin_reading(struct connection *c);
 /* 1: its agent may get bytes of the client. Which ones it has is known only when it has answered REATTACH. */
-int connection_takes_bytes(const struct connection *c);
+bool connection_takes_bytes(const struct connection *c);
 /* Then: send the kept bytes that it has not got. 0; -1: not all of them now. */
 int connection_send_kept(struct connection *c, uint8_t flags);
 /* Send all that the current stream has not got: records, then the end. */
@@ -462,7 +462,7 @@ void connection_resume_reading(struct connection *c);
 void connection_read_less(struct connection *c, size_t unused);
 /* @len bytes more for the client are too many. 1: it was ended for that. Only this stream is at fault: the others on
  * the link go on. */
-int connection_exceeds_window(struct connection *c, size_t len);
+bool connection_exceeds_window(struct connection *c, size_t len);
 /* For the client. 0; negative: out of memory, and it was ended. */
 int connection_write(struct connection *c, const uint8_t *data, size_t len);
 /* The same for the payload of a frame, without bytes that the client has already. */
@@ -470,9 +470,9 @@ int connection_pass_on(struct connection *c, const struct frame *f);
 /* Its owner lets it wait, or go on: GOES_ON. It must have a busy part. */
 void connection_set_pace(struct connection *c, enum client_pace pace);
 /* 1 if it waits. Else 0. */
-int connection_client_waits(const struct connection *c);
+bool connection_client_waits(const struct connection *c);
 /* 1 if it waits, or was not heard since: what it said may be in its kernel. Else 0. */
-int connection_is_unheard(const struct connection *c);
+bool connection_is_unheard(const struct connection *c);
 /* Send ACCEPTED: the committed records and the bytes that the client has received. */
 void connection_acknowledge(struct connection *c);
 /* The same, if the owner holds @frames or more that it need not hold. */
@@ -571,7 +571,7 @@ void connection_wake_later(struct connection *c);
 void connection_wake_in_turn(struct connection *c);
 /* 1: it has records or a violation for the next owner, its client waits for something, or its service does not rest.
  * Else 0. */
-int connection_needs_owner(const struct connection *c);
+bool connection_needs_owner(const struct connection *c);
 Cssl__ResponseState connection_response_state(const struct connection *c);
 /* The client of a lost owner waited, and now gets its next record. */
 void connection_pause_ends(struct connection *c);

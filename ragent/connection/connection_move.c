@@ -82,7 +82,7 @@ int connection_begin_stream(struct connection *c, struct link *l)
 
 /* --- the handshake --- */
 
-static void send_open(struct connection *c, int keep)
+static void send_open(struct connection *c, bool keep)
 {
 	Cssl__LinkOpen m = CSSL__LINK_OPEN__INIT;
 	Cssl__Endpoints e;
@@ -323,7 +323,7 @@ static struct link *commanded_adopter(struct connection *c, int from)
 }
 
 /* It froze the connection because it was told to let it rest; the answer may be late. */
-static int is_to_rest(const struct connection *c)
+static bool is_to_rest(const struct connection *c)
 {
 	return c->cause == CSSL__CAUSE__CAUSE_REST &&
 	       (c->state == CONNECTION_MOVING ||
@@ -343,7 +343,7 @@ void connection_hand_over(struct connection *c)
 	c->current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->busy->waiter);
 	c->attempts = 0;
-	const int was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
+	const bool was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
 	if (c->state == CONNECTION_MOVING || was_sent_late) {
 		l = commanded_adopter(c, from);
 	} else {
@@ -360,7 +360,7 @@ void connection_hand_over(struct connection *c)
 }
 
 /* No agent owns it. A refusal for lack of room may be different in the next moment. */
-static int may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
+static bool may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	return (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER || c->cause == CSSL__CAUSE__CAUSE_WAKE) &&
 	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
@@ -409,7 +409,7 @@ void connection_adopted(struct connection *c)
 	int from = former_owner(c);
 	int to = link_agent(c->current.link);
 	uint64_t pause_us = connection_owned_by(c, to);
-	int is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
+	bool is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
 	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
 
 	connection_release_frozen(c);

@@ -99,12 +99,12 @@ static const char *cannot_move(const struct connection *c, int target)
 	return !why && link_agent(c->current.link) == target ? "the agent owns it already" : why;
 }
 
-int connection_may_move(const struct connection *c)
+bool connection_may_move(const struct connection *c)
 {
 	return !cannot_leave(c);
 }
 
-int connection_may_rest(const struct connection *c)
+bool connection_may_rest(const struct connection *c)
 {
 	return connection_may_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
 	       !c->position.now.read_closed && c->server_side == SERVER_OPEN &&

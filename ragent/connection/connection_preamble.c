@@ -20,12 +20,12 @@
 #define RETRY_MS        50u
 #define AGENTS_GRACE_MS 2000u /* the agent's own time-out comes first, with its reply */
 
-int connection_speaks_clear(const struct connection *c)
+bool connection_speaks_clear(const struct connection *c)
 {
 	return c->state == CONNECTION_PREAMBLE || c->state == CONNECTION_RELAYED;
 }
 
-int connection_is_in_clear(const struct connection *c)
+bool connection_is_in_clear(const struct connection *c)
 {
 	return c->busy && c->busy->preamble && c->busy->preamble->hello_ms == 0;
 }
@@ -33,7 +33,7 @@ int connection_is_in_clear(const struct connection *c)
 /* --- end --- */
 
 /* The client has got a part of a reply. */
-static int is_amid_reply(const struct connection *c)
+static bool is_amid_reply(const struct connection *c)
 {
 	return c->busy->preamble && (c->busy->preamble->said == PREAMBLE_PART_OF_REPLY || connection_lacks_bytes(c));
 }
@@ -52,13 +52,13 @@ void connection_preamble_end(struct connection *c, enum end_reason reason, enum 
 }
 
 /* Not a stop, which waits for the end of a mail. */
-static int is_at_once(enum end_reason reason)
+static bool is_at_once(enum end_reason reason)
 {
 	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT || reason == END_OPERATOR;
 }
 
 /* A stop lets a mail go on, so a time limit is told behind it. */
-static int was_told(const struct preamble *p, enum end_reason reason)
+static bool was_told(const struct preamble *p, enum end_reason reason)
 {
 	return p->finishing == PREAMBLE_FINISHING && (!is_at_once(reason) || p->told == reason);
 }
@@ -165,7 +165,7 @@ static void refuse(struct connection *c, counter *which)
 	connection_preamble_end(c, END_LIMIT_PREAMBLES, SMTP_OWN_TOO_MANY_CONNECTIONS);
 }
 
-static int enter(struct connection *c)
+static bool enter(struct connection *c)
 {
 	struct preamble *p = c->busy->preamble;
 	struct handshake_place *loser;
@@ -174,11 +174,11 @@ static int enter(struct connection *c)
 	if (handshake_limit_enter(c->home->preambles, &p->place, &c->endpoints.client, connection_now_ms(c), &loser) <
 		0) {
 		refuse(c, &c->home->counters.preambles_refused);
-		return 0;
+		return false;
 	}
 	if (loser)
 		refuse(loser->holder, &c->home->counters.preambles_displaced);
-	return 1;
+	return true;
 }
 
 void connection_preamble_begin(struct connection *c)

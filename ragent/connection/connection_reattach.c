@@ -19,7 +19,7 @@
 
 /* --- wait --- */
 
-static int has_state_to_wait(const struct connection *c)
+static bool has_state_to_wait(const struct connection *c)
 {
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_HANDSHAKING: return c->position.stage == POSITION_HANDSHAKE;
@@ -29,17 +29,17 @@ static int has_state_to_wait(const struct connection *c)
 	case CONNECTION_MOVING:
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING:
-	case CONNECTION_REATTACHING: return 1;
-	default: return 0;
+	case CONNECTION_REATTACHING: return true;
+	default: return false;
 	}
 }
 
-int connection_waits_for_owner(struct connection *c, const struct link *l)
+bool connection_waits_for_owner(struct connection *c, const struct link *l)
 {
 	if (!has_state_to_wait(c) || !link_comes_again(l))
-		return 0;
+		return false;
 	if (connection_expand_or_end(c) < 0) /* it may have no socket any more */
-		return 1;
+		return true;
 	if (c->state == CONNECTION_MOVING)
 		connection_owner_keeps(c, "the link to its owner broke, so the connection stays there");
 	if (c->state != CONNECTION_REATTACHING) {
@@ -47,12 +47,12 @@ int connection_waits_for_owner(struct connection *c, const struct link *l)
 		connection_to(c, CONNECTION_REATTACHING);
 	}
 	connection_save(c);
-	return 1;
+	return true;
 }
 
 /* --- ask --- */
 
-static int waits_for(const struct connection *c, const struct link *l)
+static bool waits_for(const struct connection *c, const struct link *l)
 {
 	return c->state == CONNECTION_REATTACHING && !c->current.link && c->account.stream.agent == link_agent(l) &&
 	       c->account.stream.agent_worker == link_agent_worker(l);
@@ -134,7 +134,7 @@ static void give_up_owner(struct connection *c)
 }
 
 /* Only if the client can get all that was committed: only the lost owner had the bytes that RAgent lacks. */
-static int another_can_go_on(const struct connection *c)
+static bool another_can_go_on(const struct connection *c)
 {
 	return !connection_lacks_bytes(c) && (c->copies.current || connection_shakes_hands(c));
 }
@@ -250,17 +250,17 @@ static void write_again(struct connection *c, const struct frame *f)
 		connection_shut_if_due(c);
 }
 
-int connection_had_frame(struct connection *c, const struct frame *f)
+bool connection_had_frame(struct connection *c, const struct frame *f)
 {
 	struct again *a = &c->busy->again;
 
 	if (a->next == 0 || a->next == ALL_NEW || mutant("frame-taken-twice"))
-		return 0;
+		return false;
 	a->next++;
 	if (f->type == FRAME_DATA)
 		write_again(c, f);
 	pass_image(c);
-	return 1;
+	return true;
 }
 
 size_t connection_had_bytes(struct connection *c, size_t len)

@@ -16,12 +16,12 @@
 
 /* --- checks --- */
 
-static int names_are_whole(const struct slot_table *t, const struct agreed *a)
+static bool names_are_whole(const struct slot_table *t, const struct agreed *a)
 {
 	size_t room = 2 * (NAME_MAX_LEN + 1u);
 
 	if ((uintptr_t)a % _Alignof(struct agreed) || !slot_table_has(t, a, sizeof *a))
-		return 0;
+		return false;
 	const char *end = a->names;
 	while (room && !slot_table_has(t, a->names, room))
 		room--;
@@ -32,7 +32,7 @@ static int names_are_whole(const struct slot_table *t, const struct agreed *a)
 	return end != NULL;
 }
 
-static int blob_is_whole(const struct slot_table *t, const struct sealed_blob *b)
+static bool blob_is_whole(const struct slot_table *t, const struct sealed_blob *b)
 {
 	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && slot_table_has(t, b, sizeof *b) && b->len > 0 &&
 	       b->len <= COPY_MAX_LEN && slot_table_has(t, b, sealed_blob_len(b));
@@ -62,30 +62,30 @@ static enum has has_in(enum connection_state state)
 	return state < CONNECTION_STATE_COUNT ? rows[state] : HAS_NO_STATE;
 }
 
-static int has_agent(const struct connection *c)
+static bool has_agent(const struct connection *c)
 {
 	if (has_in(c->state) == HAS_CLEAR && c->account.stream.agent == NO_AGENT)
-		return 0; /* it waits for one (take_image()) */
+		return false; /* it waits for one (take_image()) */
 	return has_in(c->state) > HAS_BEGUN && has_in(c->state) < HAS_COPY;
 }
 
-static int waits_for_banner(const struct connection *c)
+static bool waits_for_banner(const struct connection *c)
 {
 	return c->state == CONNECTION_PREAMBLE && c->busy->preamble->said == PREAMBLE_NOTHING && c->queued == 0;
 }
 
-static int is_before_its_keys(const struct connection *c)
+static bool is_before_its_keys(const struct connection *c)
 {
 	return c->position.stage == POSITION_HANDSHAKE && !c->copies.current && !c->agreed;
 }
 
-static int is_live(const struct connection *c)
+static bool is_live(const struct connection *c)
 {
 	return c->position.stage == POSITION_LIVE && c->epoch != 0;
 }
 
 /* Are these values that a saved connection can have? Later code takes them for granted. */
-static int fits_its_state(const struct connection *c)
+static bool fits_its_state(const struct connection *c)
 {
 	switch (has_in(c->state)) {
 	case HAS_BEGUN: return is_before_its_keys(c) && c->position.server_records == 0;
@@ -97,13 +97,13 @@ static int fits_its_state(const struct connection *c)
 	case HAS_OWNER: return is_live(c) && c->owner != NO_AGENT;
 	case HAS_COPY: return is_live(c) && c->copies.current && c->server_side == SERVER_OPEN;
 	case HAS_ENDED: return !c->copies.current;
-	case HAS_NO_STATE: return 0;
+	case HAS_NO_STATE: return false;
 	}
-	return 0;
+	return false;
 }
 
 /* The agent that is asked to go on with it. */
-static int names_its_stream(const struct connection_home *home, const struct connection *c)
+static bool names_its_stream(const struct connection_home *home, const struct connection *c)
 {
 	const int16_t agent = c->account.stream.agent;
 
@@ -112,13 +112,13 @@ static int names_its_stream(const struct connection_home *home, const struct con
 
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
  * writes. */
-static int is_readable(const struct connection_home *home, const struct connection *c)
+static bool is_readable(const struct connection_home *home, const struct connection *c)
 {
 	const struct slot_table *t = home->table;
 	const struct endpoints *e = &c->endpoints;
 
 	/* of one that has ended nothing more is read */
-	const int tail_fits = c->tail != TAIL_VIOLATION || has_in(c->state) == HAS_ENDED;
+	const bool tail_fits = c->tail != TAIL_VIOLATION || has_in(c->state) == HAS_ENDED;
 
 	return c->slot.front < home->shared->front_count && tail_fits && fits_its_state(c) &&
 	       names_its_stream(home, c) && (!c->copies.current || blob_is_whole(t, c->copies.current)) &&
@@ -154,7 +154,7 @@ static void wait_for_agent(struct restored *r)
 
 static void take_preamble(struct restored *r, const struct preamble_image *p)
 {
-	const int is_clear = has_in(r->c.state) == HAS_CLEAR;
+	const bool is_clear = has_in(r->c.state) == HAS_CLEAR;
 
 	r->preamble = (struct preamble){ .hello_ms = is_clear ? 0 : p->hello_ms };
 	r->busy.preamble = is_clear || p->hello_ms ? &r->preamble : NULL;
@@ -191,7 +191,7 @@ static int take_image(struct restored *r)
 		memcpy((uint8_t *)out + TRAIL_BEGIN, r->image->members, sizeof r->image->members);
 	if (out->state == CONNECTION_PROXY) /* its header is read again */
 		out->endpoints.unique_id_len = 0;
-	const int had_agent = out->current.link || out->state == CONNECTION_REATTACHING;
+	const bool had_agent = out->current.link || out->state == CONNECTION_REATTACHING;
 	out->busy = &r->busy;
 	if (r->image)
 		take_busy(r);
@@ -302,7 +302,7 @@ static int restore_image(const struct restoring *all, struct table_slot *s, enum
 }
 
 /* If the socket is closed meanwhile, it resets: a FIN could pass for the end of an answer (law 8). */
-static void end_by_reset(int fd, int on)
+static void end_by_reset(int fd, bool on)
 {
 	const struct linger at_once = { .l_onoff = on };
 
@@ -324,7 +324,7 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 	const enum slot_state was = table_slot_state(s);
 
 	table_slot_restore(s);
-	end_by_reset(s->fd, 1);
+	end_by_reset(s->fd, true);
 	int r = restore_image(all, s, was);
 	table_slot_to(s, SLOT_FREE);
 	if (r < 0) {
@@ -332,7 +332,7 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 		count_not_restored(fates);
 		return;
 	}
-	end_by_reset(connection_fd(home->connections), 0);
+	end_by_reset(connection_fd(home->connections), false);
 	struct connection *c = home->connections; /* the newest */
 	connection_go_on(c);
 	connection_reattach_if_up(c);

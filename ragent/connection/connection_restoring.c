@@ -41,7 +41,7 @@ static struct table_slot *next_in_order(struct restoring *all)
 	return next_slot(all);
 }
 
-static int is_due(const struct restoring *all, const struct table_slot *s)
+static bool is_due(const struct restoring *all, const struct table_slot *s)
 {
 	const struct connection *c = container_of(s, struct connection, slot);
 
@@ -49,7 +49,7 @@ static int is_due(const struct restoring *all, const struct table_slot *s)
 }
 
 /* Did the process before read bytes of this client that are in no log, but in its worker's read buffer? */
-static int has_unlogged(const struct connection_home *home, const struct table_slot *s)
+static bool has_unlogged(const struct connection_home *home, const struct table_slot *s)
 {
 	const struct trail *t = s->trail;
 	struct tcp_counts counts;
@@ -98,7 +98,7 @@ static void restore(struct restoring *all, struct table_slot *s)
 }
 
 /* All slots are behind it. 1, or 0: there is no more. */
-static int forget_some(struct restoring *all)
+static bool forget_some(struct restoring *all)
 {
 	const unsigned worker = worker_index(all->home->worker);
 

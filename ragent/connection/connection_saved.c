@@ -32,19 +32,19 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 }
 
 /* No agent holds any bytes that the client lacks. */
-static int has_all_bytes(const struct connection *c)
+static bool has_all_bytes(const struct connection *c)
 {
 	return c->queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->queued);
 }
 
 /* No agent has it, and none has to hear of anything. */
-static int has_nothing_to_tell(const struct connection *c)
+static bool has_nothing_to_tell(const struct connection *c)
 {
 	return c->tail == TAIL_NONE && has_all_bytes(c);
 }
 
 /* Connections in other states end at a death. */
-static int may_go_on(const struct connection *c)
+static bool may_go_on(const struct connection *c)
 {
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_PROXY:
@@ -63,13 +63,13 @@ static int may_go_on(const struct connection *c)
 		return has_nothing_to_tell(c) && c->server_side == SERVER_OPEN && c->copies.current;
 	/* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by
 	 * a reset, and the client would lose what it has not read. */
-	case CONNECTION_LINGERING: return 1;
-	case CONNECTION_CLOSING: return 0;
+	case CONNECTION_LINGERING: return true;
+	case CONNECTION_CLOSING: return false;
 	}
-	return 0;
+	return false;
 }
 
-static int may_be_saved(const struct connection *c)
+static bool may_be_saved(const struct connection *c)
 {
 	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && may_go_on(c) &&
 	       !(c->busy && c->busy->log_again_ms > connection_now_ms(c));
@@ -173,7 +173,7 @@ static int save_owed(struct connection *c)
 		byte_log_drop(&t->owed, &c->home->blocks);
 		return 0;
 	}
-	const int has_copy = t->owed.first && byte_log_end(&t->owed) == c->busy->owed_end;
+	const bool has_copy = t->owed.first && byte_log_end(&t->owed) == c->busy->owed_end;
 	return has_copy ? 0 : copy_owed(c, t);
 }
 

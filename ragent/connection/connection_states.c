@@ -42,7 +42,7 @@ const char *connection_state_name(enum connection_state s)
 	return state_rows[s].name;
 }
 
-int connection_may_go(enum connection_state from, enum connection_state to)
+bool connection_may_go(enum connection_state from, enum connection_state to)
 {
 	return (state_rows[from].may_go_to >> to) & 1;
 }
@@ -82,7 +82,7 @@ static uint64_t silent_ms(const struct connection *c)
 	return since_ms > unheard_ms ? since_ms - unheard_ms : 0;
 }
 
-static int is_silent_too_long(const struct connection *c)
+static bool is_silent_too_long(const struct connection *c)
 {
 	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms;
 
@@ -142,14 +142,14 @@ enum connection_state connection_phase(const struct connection *c)
 	return c->state == CONNECTION_REATTACHING ? c->busy->resumes : c->state;
 }
 
-int connection_shakes_hands(const struct connection *c)
+bool connection_shakes_hands(const struct connection *c)
 {
 	if (c->state == CONNECTION_REATTACHING)
 		return c->position.stage == POSITION_HANDSHAKE && !connection_is_in_clear(c);
 	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
 }
 
-static int is_beyond_handshake(const struct connection *c)
+static bool is_beyond_handshake(const struct connection *c)
 {
 	if (c->state == CONNECTION_REATTACHING)
 		return c->position.stage != POSITION_HANDSHAKE;
@@ -159,7 +159,7 @@ static int is_beyond_handshake(const struct connection *c)
 /* Only an owner has a reason to let its client wait, so the wait ends with the owner. (If an agent says so amid the
  * handshake, the client waits until the agent takes it back or the handshake's time is over.) When CLOSING, nothing is
  * read anyway. */
-static int client_may_wait(enum connection_state state)
+static bool client_may_wait(enum connection_state state)
 {
 	return state == CONNECTION_OWNED || state == CONNECTION_MOVING || state == CONNECTION_FINISHING ||
 	       state == CONNECTION_CLOSING;
@@ -260,10 +260,10 @@ static void check_silence(struct connection *c)
 }
 
 /* A request that crossed the goodbye of its owner (RFC 9113 6.8) has as much time as any other. */
-static int is_still_served(const struct connection *c)
+static bool is_still_served(const struct connection *c)
 {
-	const int is_parting = c->end_reason == END_IDLE_TIMEOUT || c->end_reason == END_SHUTTING_DOWN ||
-			       c->end_reason == END_OPERATOR;
+	const bool is_parting = c->end_reason == END_IDLE_TIMEOUT || c->end_reason == END_SHUTTING_DOWN ||
+				c->end_reason == END_OPERATOR;
 
 	return is_parting && !connection_is_answered(c) && !is_silent_too_long(c);
 }

@@ -11,7 +11,7 @@
 #define WAKE_RETRY_MS     100u
 #define WAKE_ATTEMPTS_MAX 50u /* so many attempts to find an agent that is up */
 
-int connection_needs_owner(const struct connection *c)
+bool connection_needs_owner(const struct connection *c)
 {
 	return (c->busy && kept_len(&c->busy->kept) > 0) || c->tail == TAIL_VIOLATION ||
 	       c->position.response != POSITION_AT_CHECKPOINT || connection_service(c)->rest == SERVICE_NEVER_RESTS;
@@ -85,8 +85,8 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 	};
 	const struct position *p = &c->position;
 
-	const int replays = position_replays_from(p, c->busy->kept.first_record);
-	const int resolves = connection_service(c)->loss == SERVICE_RESOLVES_LOSS;
+	const bool replays = position_replays_from(p, c->busy->kept.first_record);
+	const bool resolves = connection_service(c)->loss == SERVICE_RESOLVES_LOSS;
 
 	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
 		return states[p->response];

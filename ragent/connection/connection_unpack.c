@@ -191,28 +191,28 @@ static int map_agents(const struct parsed *p)
 	return r;
 }
 
-static int has_a_place(const struct connection *c)
+static bool has_a_place(const struct connection *c)
 {
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_HANDSHAKING:
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING:
 	case CONNECTION_ADOPTING:
-	case CONNECTION_FINISHING: return 1;
-	default: return 0;
+	case CONNECTION_FINISHING: return true;
+	default: return false;
 	}
 }
 
-static int address_is_whole(const struct client_address *a)
+static bool address_is_whole(const struct client_address *a)
 {
 	return a->len == 0 || a->len == 4 || a->len == 16;
 }
 
 /* A connection in clear has a place while its agent can be reached, and never an epoch. */
-static int is_consistent(const struct connection *c)
+static bool is_consistent(const struct connection *c)
 {
 	if (c->state == CONNECTION_CLOSING)
-		return 0;
+		return false;
 	if (connection_speaks_clear(c))
 		return c->busy->preamble && (c->current.link || c->state == CONNECTION_PREAMBLE);
 	return has_a_place(c) == (c->current.link != NULL) && !(has_a_place(c) && c->epoch == 0);

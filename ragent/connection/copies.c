@@ -65,14 +65,14 @@ int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer 
 	return 0;
 }
 
-int copies_commit(struct copies *c, struct blocks *from, const struct position *p)
+bool copies_commit(struct copies *c, struct blocks *from, const struct position *p)
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
-		return 0;
+		return false;
 	sealed_blob_part(&c->current, &c->former, from);
 	c->current = c->pending;
 	c->pending = NULL;
-	return 1;
+	return true;
 }
 
 void copies_clear(struct copies *c, struct blocks *from)

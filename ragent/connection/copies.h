@@ -52,7 +52,7 @@ int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o
 int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer *o);
 
 /* The position moved. 1: the pending copy became current; else 0. */
-int copies_commit(struct copies *c, struct blocks *from, const struct position *p);
+bool copies_commit(struct copies *c, struct blocks *from, const struct position *p);
 
 void copies_clear(struct copies *c, struct blocks *from);
 

@@ -1,9 +1,11 @@
 /* exposure.c: a record number, a fate and a count. */
 #include "ragent/connection/exposure.h"
 
+#include <stdbool.h>
+
 void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum peer_fate fate)
 {
-	int earlier_matters = e->records > answered;
+	bool earlier_matters = e->records > answered;
 
 	if (!earlier_matters)
 		e->fate = (uint8_t)fate;

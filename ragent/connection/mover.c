@@ -61,7 +61,7 @@ static struct move_order *order_of(struct mover *m, enum mover_purpose purpose)
 	return &m->orders[purpose].order;
 }
 
-static int is_full(const struct mover *m)
+static bool is_full(const struct mover *m)
 {
 	return m->orders[MOVER_DRAIN].under_way + m->orders[MOVER_REBALANCE].under_way +
 		       m->orders[MOVER_REST].under_way >=
@@ -131,7 +131,7 @@ static void count_drain(struct ragent_counters *n, const struct drain *d, uint64
 }
 
 /* 1: there may be connections to move or to end. */
-static int drain_goes_on(struct mover *m, int agent)
+static bool drain_goes_on(struct mover *m, int agent)
 {
 	struct agents *agents = agents_of(m);
 	struct drain *drain = agents_drain_of(agents, agent);
@@ -150,9 +150,9 @@ static int drain_goes_on(struct mover *m, int agent)
 	return drain_state(drain) == DRAIN_UNDER_WAY || (drain_state(drain) != DRAIN_NONE && held > 0);
 }
 
-static int any_drain_goes_on(struct mover *m)
+static bool any_drain_goes_on(struct mover *m)
 {
-	int any = 0;
+	bool any = false;
 
 	for (int a = 0; a < (int)agents_count(agents_of(m)); a++)
 		any |= drain_goes_on(m, a);
@@ -216,7 +216,7 @@ static void look_at_generation(struct mover *m)
 	m->rebalance_at_ms = m->home->shared->self->moves.rebalances_per_s ? now_ms(m) + REBALANCE_SETTLE_MS : 0;
 }
 
-static int rebalance_is_due(const struct mover *m)
+static bool rebalance_is_due(const struct mover *m)
 {
 	return m->rebalance_at_ms && now_ms(m) >= m->rebalance_at_ms;
 }
@@ -256,7 +256,7 @@ static void sweep(struct mover *m)
 	}
 	if (m->next || m->pass_kind != PASS_REBALANCES)
 		return;
-	const int again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
+	const bool again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
 	m->rebalance_at_ms = again ? now_ms(m) + REBALANCE_GAP_MS : 0;
 }
 
@@ -266,7 +266,7 @@ static void on_turn(struct deadline *d)
 
 	look_at_generation(m);
 	earn_tokens(m);
-	int drains = any_drain_goes_on(m);
+	bool drains = any_drain_goes_on(m);
 	if (!m->next && (drains || rebalance_is_due(m)) && now_ms(m) >= m->pass_began_ms + PASS_GAP_MS)
 		begin_pass(m);
 	if (m->next)
@@ -284,12 +284,12 @@ void mover_look(struct mover *m)
 		deadline_set(m->home->worker, &m->turn, 0);
 }
 
-int mover_rest(struct mover *m, struct connection *c)
+bool mover_rest(struct mover *m, struct connection *c)
 {
 	if (is_full(m))
-		return 1;
+		return true;
 	connection_order_rest(c, order_of(m, MOVER_REST));
-	return 0;
+	return false;
 }
 
 void mover_forget(struct mover *m, const struct connection *c)

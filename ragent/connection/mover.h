@@ -57,7 +57,7 @@ void mover_stop(struct mover *m);
 void mover_look(struct mover *m);
 
 /* @c is at a checkpoint and has been silent for long: let it rest. 0; or 1: not now, ask again a little later. */
-int mover_rest(struct mover *m, struct connection *c);
+bool mover_rest(struct mover *m, struct connection *c);
 
 /* @c is about to be freed. */
 void mover_forget(struct mover *m, const struct connection *c);

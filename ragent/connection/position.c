@@ -55,13 +55,13 @@ int position_commit(struct position *p, uint8_t flags, unsigned records, size_t 
 }
 
 /* No record has more bytes than an offset can say. */
-static int may_go_to(const struct position_mark *from, const struct position_mark *to, uint32_t offset)
+static bool may_go_to(const struct position_mark *from, const struct position_mark *to, uint32_t offset)
 {
 	if (offset > UINT16_MAX || to->client_records < from->client_records ||
 		to->read_generation < from->read_generation)
-		return 0;
+		return false;
 	if (to->client_records == from->client_records && offset < from->offset)
-		return 0;
+		return false;
 	return to->read_generation != from->read_generation || to->read_sequence >= from->read_sequence;
 }
 
@@ -84,7 +84,7 @@ int position_consume(struct position *p, const struct frame_consumed *c, uint8_t
 
 	if (!may_go_to(&p->now, &to, c->offset))
 		return CSSL_E_RANGE;
-	const int more = to.client_records > p->now.client_records || to.offset > p->now.offset;
+	const bool more = to.client_records > p->now.client_records || to.offset > p->now.offset;
 	p->now = to;
 	if (flags & FRAME_CHECKPOINT)
 		reach_checkpoint(p);
@@ -96,7 +96,7 @@ int position_consume(struct position *p, const struct frame_consumed *c, uint8_t
 int position_claim(struct position *p, const Cssl__LinkLive *live)
 {
 	const Cssl__Position *c = live->position;
-	const int first = p->stage == POSITION_HANDSHAKE;
+	const bool first = p->stage == POSITION_HANDSHAKE;
 
 	if (!c)
 		return CSSL_E_TRUNCATED;
@@ -125,7 +125,7 @@ int position_claim(struct position *p, const Cssl__LinkLive *live)
 	return 0;
 }
 
-int position_replays_from(const struct position *p, uint64_t first_kept)
+bool position_replays_from(const struct position *p, uint64_t first_kept)
 {
 	return first_kept == p->checkpoint.client_records && p->now.read_generation == p->checkpoint.read_generation;
 }
@@ -135,7 +135,7 @@ void position_return(struct position *p)
 	p->now = p->checkpoint;
 }
 
-int position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation)
+bool position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation)
 {
 	return p->now.read_generation >= read_generation && p->write_generation >= write_generation;
 }

@@ -9,6 +9,7 @@
 #ifndef CSSL_RAGENT_POSITION_H
 #define CSSL_RAGENT_POSITION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,11 +61,11 @@ int position_claim(struct position *p, const Cssl__LinkLive *live);
 /* May the successor of a lost owner begin at the checkpoint, if the client's records are kept from number
  * @first_kept on? Not if the read generation changed since then: no sealed copy goes back behind a KeyUpdate. 1 or
  * 0. */
-int position_replays_from(const struct position *p, uint64_t first_kept);
+bool position_replays_from(const struct position *p, uint64_t first_kept);
 /* The successor does so: records consumed since the checkpoint count as unconsumed again. */
 void position_return(struct position *p);
 
-/* Have the commits reached these generations? 1 or 0. */
-int position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation);
+/* Have the commits reached these generations? */
+bool position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation);
 
 #endif

@@ -98,7 +98,7 @@ static int take_records(struct restored *r)
 	if (consumed < first || records_len(r, consumed - first, &consumed_len) < 0)
 		return CSSL_E_RANGE;
 	const size_t most = consumed_len + connection_window(&r->c);
-	const int keeps_records = r->c.state != CONNECTION_PROXY && r->c.state != CONNECTION_HELLO;
+	const bool keeps_records = r->c.state != CONNECTION_PROXY && r->c.state != CONNECTION_HELLO;
 	if (r->input_len && keeps_records && tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
 		return CSSL_E_RANGE;
 	r->busy.kept = (struct kept){ .data = run.len ? r->input : NULL,

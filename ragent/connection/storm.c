@@ -1,13 +1,15 @@
 /* storm.c: it begins above one number of handshakes and ends below another, so that it does not flicker. */
 #include "ragent/connection/storm.h"
 
+#include <stdbool.h>
+
 void storm_sends(struct storm *s, uint64_t accepted_ms, uint64_t now_ms)
 {
 	if (now_ms - accepted_ms >= STORM_ESTABLISHED_MS)
 		s->sent_ms = now_ms;
 }
 
-static int somebody_would_wait(const struct storm *s, uint64_t now_ms)
+static bool somebody_would_wait(const struct storm *s, uint64_t now_ms)
 {
 	return s->sent_ms && now_ms - s->sent_ms < STORM_QUIET_MS;
 }

@@ -10,16 +10,16 @@ static enum takeover decide_in_handshake(const struct connection *c, const struc
 }
 
 /* Could an observer between the hosts have read records that the lost agent sealed and RAgent never got? */
-static int others_can_read(const struct conf_agent *lost)
+static bool others_can_read(const struct conf_agent *lost)
 {
 	return lost->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&lost->link);
 }
 
 /* An adopter could seal nothing, or nothing that reaches the client. */
-static int nobody_can_adopt(const struct connection *c, const struct conf_agent *lost)
+static bool nobody_can_adopt(const struct connection *c, const struct conf_agent *lost)
 {
 	if (!c->copies.current || c->server_side != SERVER_OPEN)
-		return 1;
+		return true;
 	/* the successor's KeyUpdate might reuse the nonce of a record that an observer has (law 5) */
 	return others_can_read(lost) && c->agreed && c->agreed->protocol_version == TLS13_VERSION_WIRE;
 }
@@ -27,7 +27,7 @@ static int nobody_can_adopt(const struct connection *c, const struct conf_agent 
 /* RAgent does not know the meaning of the bytes that passed. */
 static enum takeover decide_for_bytes(const struct connection *c, const struct kept *kept)
 {
-	const int untouched = c->position.response == POSITION_AT_CHECKPOINT && kept_sent_records(kept) == 0;
+	const bool untouched = c->position.response == POSITION_AT_CHECKPOINT && kept_sent_records(kept) == 0;
 
 	return untouched && c->front->conf->on_agent_loss == CONF_RECONNECT ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
 }

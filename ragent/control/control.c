@@ -112,7 +112,7 @@ static const char *key_of(const struct control *c, const struct newcomers *among
 }
 
 /* 1, or 0: no newcomer gives way. */
-static int make_room(struct control *c, struct newcomers *among, uint8_t source)
+static bool make_room(struct control *c, struct newcomers *among, uint8_t source)
 {
 	struct newcomer *victim = newcomers_victim(among, source, worker_now_ms(c->worker), worker_turn(c->worker));
 
@@ -310,7 +310,7 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 {
 	char text[ADDRESS_TEXT_MAX];
 	int r = 0;
-	const int is_path = f->address->sa_family == AF_UNIX;
+	const bool is_path = f->address->sa_family == AF_UNIX;
 	c->front_proxied = is_path ? CONF_ON : f->proxy_protocol;
 	c->front_names = control_names_of(f->address);
 	if (control_reload_tokens(c, f->tokens, error, error_cap) < 0)

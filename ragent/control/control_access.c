@@ -23,15 +23,15 @@ static const struct width {
 #define WIDTHS (sizeof widths / sizeof widths[0])
 
 /* 1: @out has what @source counts as in this width. 0: the width is for others. */
-static int key_of(const struct sockaddr *source, const struct width *w, struct guarded_source *out)
+static bool key_of(const struct sockaddr *source, const struct width *w, struct guarded_source *out)
 {
 	uint8_t bytes[16];
 
 	if (address_bytes(source, bytes) != w->address_len)
-		return 0;
+		return false;
 	*out = (struct guarded_source){ .len = w->prefix_len };
 	memcpy(out->bytes, bytes, w->prefix_len);
-	return 1;
+	return true;
 }
 
 static const struct guarded_source *find(const struct control_guard *g, const struct guarded_source *key)
@@ -112,14 +112,14 @@ static const char *header(const struct exchange *e, const char *name)
 }
 
 /* RFC 6454: the scheme, and then what Host has. Certificates come by TLS only. */
-static int is_origin_of(const char *origin, const char *host)
+static bool is_origin_of(const char *origin, const char *host)
 {
 	const size_t scheme = strlen("https://");
 
 	return host && strncasecmp(origin, "https://", scheme) == 0 && strcasecmp(origin + scheme, host) == 0;
 }
 
-static int is_json(const char *type)
+static bool is_json(const char *type)
 {
 	const size_t len = strlen("application/json");
 
@@ -160,7 +160,7 @@ static void log_refusal(const struct exchange *e, const char *why)
 static int refuse_unknown(struct exchange *e)
 {
 	struct control_client *client = e->client;
-	const int offered = authorization(e) != NULL;
+	const bool offered = authorization(e) != NULL;
 
 	if (offered) { /* a request without a token is no guess */
 		control_guard_failed(&client->control->guard, (const struct sockaddr *)&client->address,
@@ -229,17 +229,17 @@ static int client_grants(struct exchange *e, enum control_role need)
 	return exchange_fail(e, MHD_HTTP_FORBIDDEN, "%s", foreign);
 }
 
-int access_granted(struct exchange *e)
+bool access_granted(struct exchange *e)
 {
 	struct control_client *client = e->client;
 	const enum control_role need = routes_role(e->method, e->path);
 
 	if (client->address.ss_family != AF_UNIX && need == CONTROL_ROLE_NONE)
-		return 1;
+		return true;
 	if (client->address.ss_family != AF_UNIX && !client_grants(e, need))
-		return 0;
+		return false;
 	newcomer_proven(&client->place, worker_now_ms(client->control->worker));
-	return 1;
+	return true;
 }
 
 const char *access_name(const struct exchange *e)

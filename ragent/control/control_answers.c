@@ -131,7 +131,7 @@ static json_t *name_json(const void *bytes, size_t len)
 	return len ? bytes_json(bytes, len) : json_null();
 }
 
-int session_is_whole(const Cssl__Session *s)
+bool session_is_whole(const Cssl__Session *s)
 {
 	return s->session_id.len == SESSION_ID_LEN && s->family_id.len == FAMILY_ID_LEN &&
 	       s->server_name.len <= NAME_MAX_LEN && s->alpn.len <= NAME_MAX_LEN &&

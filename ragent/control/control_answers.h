@@ -21,7 +21,7 @@ json_t *connection_json(const struct connection_description *c);
 /* @s is well-formed (session_is_whole()); the hits of all agents, and the longest time. It has no secret of a session.
  */
 json_t *session_json(const Cssl__Session *s, uint32_t hits, uint32_t expires_s);
-int session_is_whole(const Cssl__Session *s); /* 1 or 0 */
+bool session_is_whole(const Cssl__Session *s);
 
 json_t *certificate_json(const char *agent, const Cssl__LinkResponse__Counters__Certificate *c);
 

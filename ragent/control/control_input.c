@@ -18,13 +18,13 @@ const char *input_argument(const struct exchange *e, const char *name)
 	return MHD_lookup_connection_value(e->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
-int input_hex(const char *text, uint8_t *out, size_t len)
+bool input_hex(const char *text, uint8_t *out, size_t len)
 {
 	size_t got;
 	return strlen(text) == 2 * len && sodium_hex2bin(out, len, text, 2 * len, NULL, &got, NULL) == 0 && got == len;
 }
 
-int input_seconds(const char *text, uint32_t max, uint32_t *out)
+bool input_seconds(const char *text, uint32_t max, uint32_t *out)
 {
 	const size_t len = strlen(text);
 	uint64_t n = 0;
@@ -44,27 +44,27 @@ int input_limit(struct exchange *e, unsigned *out)
 		CONTROL_LIMIT_MAX);
 }
 
-int input_net(const char *text, struct address_net *out)
+bool input_net(const char *text, struct address_net *out)
 {
 	struct sockaddr_storage address;
 	memset(out, 0, sizeof *out);
 	if (address_net_parse(text, out) == 0)
-		return 1;
+		return true;
 	if (address_parse_host(text, &address) != 0)
-		return 0;
+		return false;
 	out->len = (uint8_t)address_bytes((const struct sockaddr *)&address, out->bytes);
 	out->prefix = (uint8_t)(8 * out->len);
-	return 1;
+	return true;
 }
 
-static int read_net(struct exchange *e, const char *what, const char *text, struct address_net *out)
+static bool read_net(struct exchange *e, const char *what, const char *text, struct address_net *out)
 {
 	return input_net(text, out) ||
 	       exchange_fail(e, MHD_HTTP_BAD_REQUEST,
 		       "%s: found '%.80s', expected an address or a network such as 10.0.0.0/8", what, text);
 }
 
-static int read_id(struct exchange *e, const char *what, const char *text, struct connection_id *out)
+static bool read_id(struct exchange *e, const char *what, const char *text, struct connection_id *out)
 {
 	return input_hex(text, out->bytes, sizeof out->bytes) ||
 	       exchange_fail(e, MHD_HTTP_BAD_REQUEST,

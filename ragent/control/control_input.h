@@ -17,11 +17,11 @@ reader input_session, input_sessions, input_session_count, input_revoke;
 
 /* For these. NULL: the query has no such name. */
 const char *input_argument(const struct exchange *e, const char *name);
-int input_hex(const char *text, uint8_t *out, size_t len);
+bool input_hex(const char *text, uint8_t *out, size_t len);
 int input_limit(struct exchange *e, unsigned *out);
 /* An address is a network with one address. */
-int input_net(const char *text, struct address_net *out);
+bool input_net(const char *text, struct address_net *out);
 /* Digits only. */
-int input_seconds(const char *text, uint32_t max, uint32_t *out);
+bool input_seconds(const char *text, uint32_t max, uint32_t *out);
 
 #endif

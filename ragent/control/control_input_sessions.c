@@ -100,7 +100,7 @@ static const struct criterion {
 
 /* --- queries --- */
 
-static int read_session(struct exchange *e, const char *what, const char *text, struct control_input *in)
+static bool read_session(struct exchange *e, const char *what, const char *text, struct control_input *in)
 {
 	in->session = SESSION_GIVEN;
 	return input_hex(text, in->session_id, SESSION_ID_LEN) ||
@@ -164,7 +164,7 @@ static int read_criterion(struct exchange *e, const char *name, const json_t *va
 
 static int read_alone(struct exchange *e, const char *name, const json_t *value, struct control_input *in)
 {
-	const int is_all = strcmp(name, "all") == 0;
+	const bool is_all = strcmp(name, "all") == 0;
 	const char *id = json_string_value(value);
 	in->revoke_by = is_all ? REVOKE(ALL) : REVOKE(SESSION_ID);
 	if (json_object_size(in->body) > 1)
@@ -185,7 +185,7 @@ int input_revoke(struct exchange *e, const char *segment, struct control_input *
 			"min_age_s, max_age_s, client_certificate");
 	json_object_foreach(in->body, name, value)
 	{
-		const int is_alone = strcmp(name, "all") == 0 || strcmp(name, "session_id") == 0;
+		const bool is_alone = strcmp(name, "all") == 0 || strcmp(name, "session_id") == 0;
 		if (!(is_alone ? read_alone : read_criterion)(e, name, value, in))
 			return 0;
 	}

@@ -71,7 +71,7 @@ unsigned control_guard_wait_s(const struct control_guard *g, const struct sockad
 void control_guard_failed(struct control_guard *g, const struct sockaddr *source, uint64_t now_ms);
 
 /* 1, or 0 and the exchange is answered: 401, 403, or 429 to a source that failed too often. */
-int access_granted(struct exchange *e);
+bool access_granted(struct exchange *e);
 
 /* The name of the client, for the log. */
 const char *access_name(const struct exchange *e);

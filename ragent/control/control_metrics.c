@@ -32,7 +32,7 @@ static void sample(FILE *out, const char *name, const char *label, const char *o
 /* Begins the family of a counter, and writes its name to @out_name. */
 static void begin_counter(FILE *out, const char *whose, const struct counter_row *row, char out_name[static FAMILY_MAX])
 {
-	const int gauge = row->kind == COUNTER_GAUGE;
+	const bool gauge = row->kind == COUNTER_GAUGE;
 
 	snprintf(out_name, FAMILY_MAX, "%s%s%s", whose, row->name, gauge ? "" : "_total");
 	begin(out, out_name, gauge ? "gauge" : "counter", row->help);
@@ -62,16 +62,16 @@ static void agents_family(FILE *out, const struct counted *c, const struct count
 }
 
 /* Agents of two releases may run side by side: a family is written with the first set that has its counter. */
-static int was_before(const struct counter_set *sets, size_t count, const char *name)
+static bool was_before(const struct counter_set *sets, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (find(&sets[i], name))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-static int begins_with(const struct counted *c, const char *prefix)
+static bool begins_with(const struct counted *c, const char *prefix)
 {
 	return strncmp(c->row.name, prefix, strlen(prefix)) == 0;
 }

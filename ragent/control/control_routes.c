@@ -147,7 +147,7 @@ static const char *find_hole(const char *pattern, size_t *len)
 }
 
 /* 1 when @path fits @pattern. Copies the segment in the placeholder's place to @buffer. */
-static int path_fits(const char *pattern, const char *path, char *buffer, size_t cap)
+static bool path_fits(const char *pattern, const char *path, char *buffer, size_t cap)
 {
 	size_t hole_len;
 	const char *hole = find_hole(pattern, &hole_len);
@@ -156,21 +156,21 @@ static int path_fits(const char *pattern, const char *path, char *buffer, size_t
 		return strcmp(pattern, path) == 0;
 	const size_t head = (size_t)(hole - pattern);
 	if (strncmp(pattern, path, head) != 0)
-		return 0;
+		return false;
 	const size_t len = strcspn(path + head, "/");
 	if (len == 0 || strcmp(hole + hole_len, path + head + len) != 0)
-		return 0;
+		return false;
 	snprintf(buffer, cap, "%.*s", (int)(len < cap ? len : cap - 1), path + head);
-	return 1;
+	return true;
 }
 
-static int query_takes(const struct route *r, const char *name)
+static bool query_takes(const struct route *r, const char *name)
 {
 	for (unsigned i = 0; i < QUERY_MAX && r->query[i]; i++) {
 		if (strcmp(r->query[i], name) == 0)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* A request and its route. */
@@ -211,13 +211,13 @@ static void follow(const struct route *r, struct exchange *e, const char *segmen
 }
 
 /* A path that is exactly a route never fits a placeholder: /v1/sessions/count is no session. */
-static int is_literal(const char *path)
+static bool is_literal(const char *path)
 {
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
 		if (strcmp(routes[i].pattern, path) == 0)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* The next route behind @r, NULL for the first, that fits the path. Copies the segment in the placeholder's place.

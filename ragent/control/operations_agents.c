@@ -227,7 +227,7 @@ static void answer_levels(struct agents_asked *a)
 void operations_log_level(struct operations *o, const struct control_input *in, struct control_request *r)
 {
 	const char *self = o->shared->self->name;
-	const int is_own = in->node && strcmp(in->node, self) == 0;
+	const bool is_own = in->node && strcmp(in->node, self) == 0;
 	const int agent = in->node ? agents_find(o->shared->agents, in->node) : NO_AGENT;
 	Cssl__LinkRequest__LogLevel level = CSSL__LINK_REQUEST__LOG_LEVEL__INIT;
 	struct agents_asked *a;
@@ -253,7 +253,7 @@ void operations_log_level(struct operations *o, const struct control_input *in, 
 
 /* --- revoke --- */
 
-static int is_named(char *const *names, size_t count, const char *name)
+static bool is_named(char *const *names, size_t count, const char *name)
 {
 	while (count > 0 && strcmp(names[count - 1], name) != 0)
 		count--;

@@ -138,7 +138,7 @@ static void ask_move(struct gather_part *p)
 static void answer_moved(const struct selection *s, const struct move_result *r)
 {
 	const struct agents *agents = s->operations->shared->agents;
-	const int rests = r->to == NO_AGENT;
+	const bool rests = r->to == NO_AGENT;
 
 	request_answer(s->request, MHD_HTTP_OK,
 		json_pack("{s:s, s:s*, s:I, s:o*}", "from", agents_name(agents, r->from), "to",

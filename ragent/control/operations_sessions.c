@@ -14,7 +14,7 @@ static const char *fault_of(const struct agent_answer *a)
 	return asked_fault(a, CSSL__LINK_RESPONSE__WHAT_SESSIONS);
 }
 
-static int are_spread(const struct operations *o)
+static bool are_spread(const struct operations *o)
 {
 	return o->shared->conf->broadcast.replicas > 0;
 }
@@ -192,7 +192,7 @@ static void answer_count(struct agents_asked *a)
 		json_object_set_new(agents, asked_name(a, i), integer_json(one->sessions));
 		total = add_count(a, total, one);
 	}
-	const int is_answered = json_object_size(agents) > 0;
+	const bool is_answered = json_object_size(agents) > 0;
 	json_t *answer =
 		json_pack("{s:o, s:o, s:o}", "sessions", integer_json(total), "agents", agents, "silent", silent);
 	if (is_answered) {

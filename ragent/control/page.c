@@ -13,21 +13,21 @@ static int by_id(const struct connection_id *a, const struct connection_id *b)
 	return memcmp(a->bytes, b->bytes, CONNECTION_ID_LEN);
 }
 
-static int same(const char *a, const char *b)
+static bool same(const char *a, const char *b)
 {
 	return a && b && strcmp(a, b) == 0;
 }
 
-int page_matches(const struct connection *c, const struct control_query *q)
+bool page_matches(const struct connection *c, const struct control_query *q)
 {
 	struct connection_description d;
 
 	if (q->ids == QUERY_ONE && by_id(connection_identity(c), &q->id) != 0)
-		return 0;
+		return false;
 	if (q->ids == QUERY_BEHIND && by_id(connection_identity(c), &q->id) <= 0)
-		return 0;
+		return false;
 	if (!q->agent && !q->listener && q->client.len == 0)
-		return 1;
+		return true;
 	connection_describe(c, &d);
 	return (!q->agent || same(d.owner, q->agent)) && (!q->listener || same(d.listener, q->listener)) &&
 	       (q->client.len == 0 || address_net_has(&q->client, (const struct sockaddr *)&d.client));

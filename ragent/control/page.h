@@ -7,7 +7,7 @@
 #include "ragent/connection/connection_description.h"
 #include "ragent/control/operations.h"
 
-int page_matches(const struct connection *c, const struct control_query *q); /* 1 or 0 */
+bool page_matches(const struct connection *c, const struct control_query *q);
 
 struct page {
 	size_t count;

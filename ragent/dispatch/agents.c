@@ -179,10 +179,10 @@ void agents_set_load(struct agents *a, int agent, const struct agent_load *load)
 /* --- drain and weight --- */
 
 /* Each link of the agent says LEAVING; only the first counts. An operator's drain goes on unchanged. */
-static int is_news(struct agent_row *r, enum drain_reason reason)
+static bool is_news(struct agent_row *r, enum drain_reason reason)
 {
 	if (reason == DRAIN_BY_OPERATOR)
-		return 1;
+		return true;
 	uint32_t said = atomic_exchange_explicit(&r->leaving, 1, memory_order_relaxed);
 	return !said && drain_state(&r->drain) == DRAIN_NONE;
 }
@@ -261,7 +261,7 @@ void agents_believe(struct agents *a, int agent, const struct agent_word *word)
 	generation_changes(a);
 }
 
-int agents_take_new(const struct agents *a, int agent)
+bool agents_take_new(const struct agents *a, int agent)
 {
 	const struct agent_row *r = &a->rows[agent];
 

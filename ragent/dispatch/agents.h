@@ -78,8 +78,8 @@ struct agent_word {
 void agents_word(const struct agents *a, int agent, struct agent_word *out);
 void agents_believe(struct agents *a, int agent, const struct agent_word *word);
 
-/* Ready and not draining: 1 or 0. */
-int agents_take_new(const struct agents *a, int agent);
+/* Ready and not draining. */
+bool agents_take_new(const struct agents *a, int agent);
 
 /* This number changes when an agent begins or stops to take new work, or when weights change. Then connections may
  * belong to other agents. */

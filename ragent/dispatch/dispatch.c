@@ -216,12 +216,12 @@ void front_clear(struct front *f)
 	f->bound_count = 0;
 }
 
-int front_moves(const struct front *f)
+bool front_moves(const struct front *f)
 {
 	return f->conf->migration == CONF_MIGRATION_ON;
 }
 
-int front_hands_off(const struct front *f)
+bool front_hands_off(const struct front *f)
 {
 	return f->conf->mode == CONF_SF && front_moves(f);
 }

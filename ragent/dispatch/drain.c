@@ -65,16 +65,16 @@ void drain_end(struct drain *d)
 		;
 }
 
-int drain_settle(struct drain *d, uint64_t now_ms, uint64_t held)
+bool drain_settle(struct drain *d, uint64_t now_ms, uint64_t held)
 {
 	enum drain_state over = held == 0                       ? DRAIN_DONE
 				: drain_left_ms(d, now_ms) == 0 ? DRAIN_TIMED_OUT
 								: DRAIN_UNDER_WAY;
 
 	if (over == DRAIN_UNDER_WAY || drain_state(d) != DRAIN_UNDER_WAY || !move(d, DRAIN_UNDER_WAY, over))
-		return 0;
+		return false;
 	SET(d->over_ms, now_ms);
-	return 1;
+	return true;
 }
 
 uint64_t drain_left_ms(const struct drain *d, uint64_t now_ms)

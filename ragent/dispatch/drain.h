@@ -11,6 +11,7 @@
 #ifndef CSSL_RAGENT_DRAIN_H
 #define CSSL_RAGENT_DRAIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum drain_state { DRAIN_NONE, DRAIN_UNDER_WAY, DRAIN_DONE, DRAIN_TIMED_OUT };
@@ -32,7 +33,7 @@ void drain_begin(struct drain *d, enum drain_reason reason, uint64_t now_ms, uin
 void drain_end(struct drain *d);
 
 /* End the drain if it is over. 1: this call ended it. */
-int drain_settle(struct drain *d, uint64_t now_ms, uint64_t held);
+bool drain_settle(struct drain *d, uint64_t now_ms, uint64_t held);
 
 enum drain_state drain_state(const struct drain *d);
 /* Time until the deadline; 0: it has passed. */

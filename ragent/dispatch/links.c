@@ -65,7 +65,7 @@ unsigned worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t h
 	return (unsigned)(hash % theirs);
 }
 
-static int takes_new(const struct link *l)
+static bool takes_new(const struct link *l)
 {
 	return link_state(l) == LINK_UP && link_open(l);
 }
@@ -92,12 +92,12 @@ struct link *links_any_open(const struct links *all, int agent)
 	return NULL;
 }
 
-static int has_link(const struct agent_links *links)
+static bool has_link(const struct agent_links *links)
 {
 	for (unsigned i = 0; i < links->count; i++)
 		if (takes_new(links->at[i]))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 size_t links_candidates(struct links *all, int except)

@@ -179,7 +179,7 @@ static void give_here(struct worker *w, void *arg)
 {
 	struct handover_giver *g = arg;
 	struct ragent_worker *rw = g->p.workers[g->given];
-	const int runs = rw->state == RAGENT_WORKER_RUNNING;
+	const bool runs = rw->state == RAGENT_WORKER_RUNNING;
 	const uint64_t began_ns = uv_hrtime();
 
 	if (g->given == 0 && g->patience == GIVER_WAITS && runs && connection_home_waits_for_owners(&rw->home)) {
@@ -371,7 +371,7 @@ static void on_readable(void *ctx)
 	int r = handover_channel_receive(g->fd, &m, TALK_LIMIT_MS);
 
 	if (r == 0) {
-		int expected = messages[m.type].fn && (messages[m.type].states & (1u << g->state));
+		bool expected = messages[m.type].fn && (messages[m.type].states & (1u << g->state));
 		r = expected ? messages[m.type].fn(g, &m) : CSSL_E_STATE;
 	}
 	handover_message_clear(&m);
@@ -383,7 +383,7 @@ static void on_readable(void *ctx)
 
 /* --- access --- */
 
-static int may_come(int fd)
+static bool may_come(int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof peer;
@@ -392,7 +392,7 @@ static int may_come(int fd)
 }
 
 /* Unread bytes mean that this loop is slow; the other process is not silent. */
-static int has_unread(const struct handover_giver *g)
+static bool has_unread(const struct handover_giver *g)
 {
 	uint8_t byte;
 
@@ -419,7 +419,7 @@ static void let_silent_one_go(struct handover_giver *g)
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct handover_giver *g = ctx;
-	const int may = may_come(fd);
+	const bool may = may_come(fd);
 
 	if (may)
 		let_silent_one_go(g);

@@ -309,7 +309,7 @@ void handover_channel_await(int fd)
 	await(fd, POLLIN, HANDOVER_NO_LIMIT);
 }
 
-int handover_channel_next_is(int fd, enum handover_type type)
+bool handover_channel_next_is(int fd, enum handover_type type)
 {
 	uint8_t header[HEADER_LEN];
 
@@ -318,7 +318,7 @@ int handover_channel_next_is(int fd, enum handover_type type)
 
 /* Bytes that were sent before the shutdown can still be read. The number comes from memory of a dead process: a
  * client's connection must not get a FIN by it. Of descriptors among them the kernel disposes. */
-int handover_channel_ends_with(int fd, enum handover_type type)
+bool handover_channel_ends_with(int fd, enum handover_type type)
 {
 	const uint8_t expected[HEADER_LEN] = { [4] = (uint8_t)type };
 	uint8_t left[HEADER_LEN + 1];
@@ -327,7 +327,7 @@ int handover_channel_ends_with(int fd, enum handover_type type)
 
 	if (notes_socket_option(fd, SO_DOMAIN) != AF_UNIX || notes_socket_option(fd, SO_TYPE) != SOCK_STREAM ||
 		shutdown(fd, SHUT_RDWR) < 0)
-		return 0;
+		return false;
 	while (n > 0 && len < sizeof left) {
 		n = recv(fd, left + len, sizeof left - len, MSG_DONTWAIT);
 		len += n > 0 ? (size_t)n : 0;

@@ -152,7 +152,7 @@ static int refuse(const struct reading *o, int result, const char *format, ...)
 	return result;
 }
 
-static int is_text(const char *text, const uint8_t *bytes, size_t len)
+static bool is_text(const char *text, const uint8_t *bytes, size_t len)
 {
 	return strlen(text) == len && memcmp(text, bytes, len) == 0;
 }

@@ -356,10 +356,10 @@ static int unpack_connections(struct ragent_worker *rw, const struct handover_ma
 /* Finish all ends that are under way; one end may cause others. The other process can go on with no re-attach. */
 static void settle(struct ragent_worker *rw)
 {
-	int again = 1;
+	bool again = true;
 
 	while (again) {
-		again = 0;
+		again = false;
 		for (unsigned a = 0; a < agents_count(rw->home.shared->agents); a++)
 			for (unsigned i = 0; i < rw->home.links.of[a].count; i++)
 				again |= link_settle(rw->home.links.of[a].at[i]);

@@ -167,7 +167,7 @@ static uint32_t slowest(struct keeper *k, uint32_t *ticks)
 
 /* Has a thread made no progress for too long? While the child starts, not all of its threads run yet, so the progress
  * of one is enough. The keeper counts its own ticks, so that a paused machine is no hang. */
-static int is_hung(struct keeper *k)
+static bool is_hung(struct keeper *k)
 {
 	uint32_t ticks;
 
@@ -176,7 +176,7 @@ static int is_hung(struct keeper *k)
 }
 
 /* A first process may wait long for the process that it replaces. */
-static int is_watched(const struct keeper *k)
+static bool is_watched(const struct keeper *k)
 {
 	const enum notes_stage now = stage(k);
 
@@ -203,17 +203,17 @@ static void tick(struct keeper *k)
 }
 
 /* 1 with *@status when the child has ended. In a container the keeper may be process 1 and get other orphans, too. */
-static int has_ended(struct keeper *k, int *status)
+static bool has_ended(struct keeper *k, int *status)
 {
 	pid_t ended;
 
 	while ((ended = waitpid(-1, status, WNOHANG)) > 0) {
 		if (ended == k->child) {
 			k->child = 0;
-			return 1;
+			return true;
 		}
 	}
-	return 0;
+	return false;
 }
 
 /* --- death --- */
@@ -226,20 +226,20 @@ static enum death_cause cause_of(const struct keeper *k, int status)
 }
 
 /* Did it end although it should have served? */
-static int was_death(const struct keeper *k, int status)
+static bool was_death(const struct keeper *k, int status)
 {
 	if (k->stop == STOP_ASKED || stage(k) == NOTES_ENDING || stage(k) == NOTES_GIVING)
-		return 0;
+		return false;
 	if (k->life == KEEPER_FIRST_LIFE && stage(k) == NOTES_STARTING)
-		return 0;
+		return false;
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
 /* The last child has to make progress. A second order to stop means: at once. */
 static void watch_last(struct keeper *k, int signum)
 {
-	const int is_order = signum == SIGTERM || signum == SIGINT;
-	const int is_urged = is_order && k->stop == STOP_ASKED;
+	const bool is_order = signum == SIGTERM || signum == SIGINT;
+	const bool is_urged = is_order && k->stop == STOP_ASKED;
 
 	if (is_order)
 		k->stop = STOP_ASKED;
@@ -250,7 +250,7 @@ static void watch_last(struct keeper *k, int signum)
 }
 
 /* It reads memory that the dead process could write, so it may crash or go on without an end. 1: it did its work. */
-static int abandon_in_last_child(struct keeper *k)
+static bool abandon_in_last_child(struct keeper *k)
 {
 	int status = 0;
 
@@ -262,7 +262,7 @@ static int abandon_in_last_child(struct keeper *k)
 		_exit(EXIT_SUCCESS);
 	}
 	if (last < 0)
-		return 0;
+		return false;
 	k->child = last;
 	while (!has_ended(k, &status))
 		watch_last(k, next_signal(k, KEEPER_TICK_MS));
@@ -279,16 +279,16 @@ static void abandon(struct keeper *k)
 }
 
 /* Did it use bytes of a client? Then these ended it, not what it restored. */
-static int has_a_client_to_blame(const struct notes *n)
+static bool has_a_client_to_blame(const struct notes *n)
 {
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++)
 		if (notes_blamed(n, worker))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* A life that hangs served until then. */
-static int served_shortly(const struct keeper *k, enum death_cause cause)
+static bool served_shortly(const struct keeper *k, enum death_cause cause)
 {
 	const uint64_t hang_ms = cause == DEATH_HUNG ? k->p->hang_ms : 0;
 	const uint64_t short_ns = (SHORT_LIFE_MS + hang_ms) * NS_PER_MS;
@@ -299,11 +299,11 @@ static int served_shortly(const struct keeper *k, enum death_cause cause)
 /* Connections that were restored may end a process at what happens to them first: it serves by then. But one that is
  * killed while it serves was killed by somebody else, and the main thread has no connections. A life that ends by
  * itself before it serves could not start. That says nothing of what it restored. */
-static int died_restoring(const struct keeper *k, int status, enum death_cause cause)
+static bool died_restoring(const struct keeper *k, int status, enum death_cause cause)
 {
-	const int was_restoring = stage(k) == NOTES_STARTING || stage(k) == NOTES_RESTORING;
-	const int was_new = stage(k) == NOTES_SERVING && cause != DEATH_KILLED && served_shortly(k, cause) &&
-			    k->p->notes->last_thread != MAIN_THREAD;
+	const bool was_restoring = stage(k) == NOTES_STARTING || stage(k) == NOTES_RESTORING;
+	const bool was_new = stage(k) == NOTES_SERVING && cause != DEATH_KILLED && served_shortly(k, cause) &&
+			     k->p->notes->last_thread != MAIN_THREAD;
 
 	return k->life == KEEPER_NEXT_LIFE && (was_restoring || was_new) && WIFSIGNALED(status) &&
 	       !has_a_client_to_blame(k->p->notes);
@@ -364,7 +364,7 @@ static int end_alike(const struct keeper *k, int status)
 }
 
 /* 0: this process is the next child. 1: there is no child any more. */
-static int keep(struct keeper *k, int *status)
+static bool keep(struct keeper *k, int *status)
 {
 	for (;;) {
 		int signum = next_signal(k, KEEPER_TICK_MS);
@@ -378,16 +378,16 @@ static int keep(struct keeper *k, int *status)
 			/* else its clients' sockets, still open here, would get FIN when this process ends (law 8) */
 			if (WIFSIGNALED(*status))
 				abandon(k);
-			return 1;
+			return true;
 		}
 		note_death(k, *status);
 		pid_t child = give_next_life(k);
 		if (child == 0)
-			return 0;
+			return false;
 		if (child < 0) {
 			abandon(k);
 			*status = EXIT_SUCCESS;
-			return 1;
+			return true;
 		}
 	}
 }

@@ -46,21 +46,21 @@ static int list_descriptors(struct numbers *out, struct notes *n)
 	return r;
 }
 
-static int is_noted(const struct notes *n, int fd)
+static bool is_noted(const struct notes *n, int fd)
 {
 	for (uint32_t i = 0; i < notes_socket_count(n); i++)
 		if (n->sockets[i].fd == fd)
 			return notes_socket_listens(&n->sockets[i]);
-	return 0;
+	return false;
 }
 
 /* Neither a leftover nor a connection. */
-static int is_of_process(const struct notes *n, int fd)
+static bool is_of_process(const struct notes *n, int fd)
 {
 	return is_noted(n, fd) || log_has(fd) || service_has(fd);
 }
 
-static int is_tcp_connection(int fd)
+static bool is_tcp_connection(int fd)
 {
 	const int domain = notes_socket_option(fd, SO_DOMAIN);
 
@@ -69,7 +69,7 @@ static int is_tcp_connection(int fd)
 }
 
 /* Our own connections to agents count their SYN as a written byte, so none of them passes. */
-static int is_untouched(int fd)
+static bool is_untouched(int fd)
 {
 	struct tcp_counts counts;
 
@@ -84,16 +84,16 @@ static uint16_t local_port(int fd)
 	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 ? address_port((const struct sockaddr *)&a) : 0;
 }
 
-static int is_of_client(const struct notes *n, int fd)
+static bool is_of_client(const struct notes *n, int fd)
 {
 	const uint16_t port = local_port(fd);
 
 	if (capture_is_transparent(fd)) /* of TPROXY, and with the port that it wanted */
-		return 1;
+		return true;
 	for (uint32_t i = 0; i < notes_socket_count(n); i++)
 		if (local_port(n->sockets[i].fd) == port)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static void reset_at_close(int fd)
@@ -164,12 +164,12 @@ static int add_saved(struct saved *out, struct table_slot *s)
  * becomes. If the process was killed, the restoring was not to blame, and is undone. */
 static void take_one_of_each(struct saved *all, struct notes *n)
 {
-	const int is_innocent = n->last_cause == DEATH_KILLED;
+	const bool is_innocent = n->last_cause == DEATH_KILLED;
 	size_t count = 0;
 
 	for (size_t i = 0; i < all->count; i++) {
 		const struct named_slot here = all->at[i];
-		const int is_second = count && all->at[count - 1].cookie == here.cookie;
+		const bool is_second = count && all->at[count - 1].cookie == here.cookie;
 		if (is_second && is_innocent) {
 			table_slot_to(here.slot, SLOT_VOID);
 			continue;
@@ -227,12 +227,12 @@ static struct table_slot *find_saved(const struct saved *saved, int fd)
 
 /* Does the slot contain all that was ever read and written? Of a connection that is followed, the counts tell it
  * later. */
-static int says_all(const struct table_slot *s, int fd)
+static bool says_all(const struct table_slot *s, int fd)
 {
 	struct tcp_counts counts;
 
 	if (table_slot_has_trail(table_slot_state(s)))
-		return 1;
+		return true;
 	return table_slot_has_all(s) && tcp_counts_get(fd, &counts) == 0 && counts.read == s->bytes_read &&
 	       counts.written == s->bytes_written;
 }
@@ -335,10 +335,10 @@ void leftovers_free(struct leftovers *l)
 
 /* A process that stopped has closed its listening sockets, so nothing tells clients from other peers any more. These
  * lose nothing: their connections end with this process. */
-static int is_to_end(const struct notes *n, const struct saved *own, int fd)
+static bool is_to_end(const struct notes *n, const struct saved *own, int fd)
 {
 	if (is_of_process(n, fd) || !is_tcp_connection(fd))
-		return 0;
+		return false;
 	return !own || find_saved(own, fd);
 }
 

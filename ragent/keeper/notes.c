@@ -62,7 +62,7 @@ void notes_destroy(struct notes *n)
 	free(n);
 }
 
-int notes_forbid_restore(const struct notes *n)
+bool notes_forbid_restore(const struct notes *n)
 {
 	return n->died_restoring >= (n->last_cause == DEATH_KILLED ? NOTES_RESTORE_KILLS : NOTES_RESTORE_DEATHS);
 }
@@ -235,7 +235,7 @@ int notes_socket_option(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 ? value : -1;
 }
 
-int notes_socket_listens(const struct noted_socket *s)
+bool notes_socket_listens(const struct noted_socket *s)
 {
 	return notes_socket_option(s->fd, SO_ACCEPTCONN) > 0;
 }

@@ -101,7 +101,7 @@ struct notes {
 };
 
 /* Did too many lives die while they restored? Then this one restores nothing. */
-int notes_forbid_restore(const struct notes *n);
+bool notes_forbid_restore(const struct notes *n);
 
 /* Shared with all processes that this one makes later. NULL: out of memory. */
 struct notes *notes_create(unsigned threads, unsigned sockets);
@@ -142,7 +142,7 @@ void notes_suspect(struct notes *n, const struct client_address *address);
 /* A number of SOL_SOCKET; -1: it is no socket. */
 int notes_socket_option(int fd, int name);
 /* 1, or 0: the descriptor was closed, or the number is another one now. */
-int notes_socket_listens(const struct noted_socket *s);
+bool notes_socket_listens(const struct noted_socket *s);
 
 const char *death_cause_name(enum death_cause cause);
 

@@ -192,10 +192,10 @@ static void *take(struct slab_source *source)
 	return NULL;
 }
 
-static int has_room_for_warm(struct slot_table *t)
+static bool has_room_for_warm(struct slot_table *t)
 {
 	pthread_mutex_lock(&t->lock);
-	const int has = t->warm_count < WARM_MAX;
+	const bool has = t->warm_count < WARM_MAX;
 	pthread_mutex_unlock(&t->lock);
 	return has;
 }
@@ -209,7 +209,7 @@ static int lose_memory(struct slot_table *t, uint32_t chunk)
  * is taken again. */
 static void give_back(struct slot_table *t, uint32_t chunk)
 {
-	const int stays = has_room_for_warm(t);
+	const bool stays = has_room_for_warm(t);
 
 	if (stays || lose_memory(t, chunk) < 0)
 		memset(chunk_at(t, chunk), 0, SLAB_LEN);
@@ -269,7 +269,7 @@ void slot_table_share_init(struct table_share *s, struct slot_table *t, enum tab
 
 /* --- places --- */
 
-int slot_table_has(const struct slot_table *t, const void *at, size_t len)
+bool slot_table_has(const struct slot_table *t, const void *at, size_t len)
 {
 	const uintptr_t begin = t ? (uintptr_t)t->chunks : 0, place = (uintptr_t)at;
 	const size_t all = t ? (size_t)t->count * SLAB_LEN : 0;
@@ -279,7 +279,7 @@ int slot_table_has(const struct slot_table *t, const void *at, size_t len)
 
 /* --- former lives --- */
 
-static int is_former(const struct slot_table *t, uint32_t mark)
+static bool is_former(const struct slot_table *t, uint32_t mark)
 {
 	return use_of(mark) != USE_FREE && LIFE_OF(mark) != t->life;
 }
@@ -300,32 +300,32 @@ struct table_slot *slot_table_next(struct slot_table *t, struct slot_walk *w, un
 	return NULL;
 }
 
-int slot_table_has_slot(struct slot_table *t, const void *at)
+bool slot_table_has_slot(struct slot_table *t, const void *at)
 {
 	if (!slot_table_has(t, at, t ? t->connection_len : 0))
-		return 0;
+		return false;
 	struct slot_walk w = { .chunk = (uint32_t)(((const uint8_t *)at - t->chunks) / SLAB_LEN) };
 	const uint32_t mark = mark_of(t, w.chunk);
 	const void *s;
 
 	if (!is_former(t, mark) || use_of(mark) != TABLE_CONNECTIONS)
-		return 0;
+		return false;
 	while ((s = slab_block(chunk_at(t, w.chunk), t->connection_len, w.block++)) != NULL)
 		if (s == at)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
-int slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from)
+bool slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from)
 {
 	while (t && *from < reached(t)) {
 		const uint32_t i = (*from)++, mark = mark_of(t, i);
 		if (!is_former(t, mark) || worker_of(mark) != worker)
 			continue;
 		give_back(t, i);
-		return 1;
+		return true;
 	}
-	return 0;
+	return false;
 }
 
 void slot_table_forget_former(struct slot_table *t, unsigned worker)

@@ -31,6 +31,7 @@
 #define CSSL_RAGENT_SLOT_TABLE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -90,8 +91,8 @@ enum table_use { TABLE_CONNECTIONS = 1, TABLE_BELONGINGS };
 /* @t NULL: the source is empty. @worker: below TABLE_WORKERS_MAX. */
 void slot_table_share_init(struct table_share *s, struct slot_table *t, enum table_use use, unsigned worker);
 
-/* Are the @len bytes from @at on in the table? 1 or 0; without a table 0. */
-int slot_table_has(const struct slot_table *t, const void *at, size_t len);
+/* Are the @len bytes from @at on in the table? Without a table: false. */
+bool slot_table_has(const struct slot_table *t, const void *at, size_t len);
 
 /* --- after a death --- */
 
@@ -101,13 +102,13 @@ struct slot_walk {
 };
 /* The next slot of @worker's former lives that is not FREE. NULL: there are no more. */
 struct table_slot *slot_table_next(struct slot_table *t, struct slot_walk *w, unsigned worker);
-/* Is @at the beginning of a connection of a former life? 1 or 0. */
-int slot_table_has_slot(struct slot_table *t, const void *at);
+/* Is @at the beginning of a connection of a former life? */
+bool slot_table_has_slot(struct slot_table *t, const void *at);
 /* Give back all chunks of @worker's former lives. */
 void slot_table_forget_former(struct slot_table *t, unsigned worker);
 /* The same for one chunk, from number *@from on, which rises; 0 begins. 1, or 0: there is none any more. The system
  * takes its time for each. */
-int slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from);
+bool slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from);
 
 /* The order of the stores matters only to the next process, which reads when this one is dead. So it is enough that
  * the compiler keeps the order. */
@@ -122,18 +123,18 @@ static inline enum slot_state table_slot_state(const struct table_slot *s)
 	return (enum slot_state)atomic_load_explicit(&s->state, memory_order_relaxed);
 }
 
-/* Does its trail say something? 1 or 0. */
-static inline int table_slot_has_trail(enum slot_state state)
+/* Does its trail say something? */
+static inline bool table_slot_has_trail(enum slot_state state)
 {
 	return state == SLOT_FOLLOWED || state == SLOT_CHANGING;
 }
-/* Does it say something? 1 or 0. */
-static inline int table_slot_has_all(const struct table_slot *s)
+/* Does it say something? */
+static inline bool table_slot_has_all(const struct table_slot *s)
 {
 	return table_slot_state(s) == SLOT_SAVED || table_slot_has_trail(table_slot_state(s));
 }
 
-static inline int table_slot_is_restored(const struct table_slot *s)
+static inline bool table_slot_is_restored(const struct table_slot *s)
 {
 	return table_slot_state(s) == SLOT_RESTORING_SAVED || table_slot_state(s) == SLOT_RESTORING_FOLLOWED;
 }

@@ -27,7 +27,7 @@ static struct client_address site_of(const struct client_address *a)
 	return prefix_of(a, SITE_LEN, SITE_LEN);
 }
 
-static int is_address(const struct client_address *a)
+static bool is_address(const struct client_address *a)
 {
 	return a->len == 4 || a->len == 16;
 }
@@ -37,7 +37,7 @@ static uint32_t count(const struct suspects *s)
 	return s->count < SUSPECTS_MAX ? s->count : SUSPECTS_MAX;
 }
 
-static int is_same(const struct client_address *a, const struct client_address *b)
+static bool is_same(const struct client_address *a, const struct client_address *b)
 {
 	return a->len == b->len && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
@@ -88,7 +88,7 @@ uint32_t suspects_add(struct suspects *s, const struct client_address *address, 
 	return add(s, &source, now_ms);
 }
 
-static int is_refused(
+static bool is_refused(
 	const struct suspects *s, const struct client_address *source, uint32_t crashes_max, uint64_t now_ms)
 {
 	const struct suspect *found = find(s, source);
@@ -96,10 +96,10 @@ static int is_refused(
 	return found && found->crashes >= crashes_max && now_ms - found->last_ms < SUSPECT_REFUSED_MS;
 }
 
-int suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms)
+bool suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms)
 {
 	if (!s || s->count == 0 || !is_address(address))
-		return 0;
+		return false;
 	const struct client_address source = source_of(address), site = site_of(address);
 	return is_refused(s, &source, SUSPECT_CRASHES, now_ms) ||
 	       (address->len == 16 && is_refused(s, &site, SUSPECT_CRASHES * ADMISSION_OF_SITE, now_ms));

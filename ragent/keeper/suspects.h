@@ -33,7 +33,7 @@ struct suspects {
  * longest ago is dropped. Returns the number of its crashes; 0: @address is not an address. */
 uint32_t suspects_add(struct suspects *s, const struct client_address *address, uint64_t now_ms);
 
-/* 1 or 0. @s NULL: 0. */
-int suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms);
+/* @s NULL: false. */
+bool suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms);
 
 #endif

@@ -38,7 +38,7 @@ int link_may_go(enum link_state from, enum link_state to)
 	return (state_rows[from].may_go_to >> to) & 1;
 }
 
-static int is_open(const struct link *l)
+static bool is_open(const struct link *l)
 {
 	return l->state == LINK_UP || l->state == LINK_SUSPECT;
 }
@@ -153,18 +153,18 @@ static void on_no_death(struct deadline *d)
 /* The connection has ended, and the process may end next: the kernel closes the descriptors of a killed process before
  * its last thread is gone. Only then its death is proved, microseconds later on an idle host. The fate of its requests
  * depends on this proof, so wait for it. 1: the link waits; 0: there is nothing to wait for. */
-static int await_death(struct link *l)
+static bool await_death(struct link *l)
 {
-	const int ended = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET;
+	const bool ended = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET;
 	const int fd = peer_process_fd(&l->process);
 
 	if (!is_open(l) || !ended || l->wish != LINK_TO_STAY || fd < 0 || peer_process_fate(&l->process) == PEER_DEAD)
-		return 0;
+		return false;
 	l->death = watch_start(l->p.worker, fd, on_death, l);
 	if (!l->death)
-		return 0;
+		return false;
 	deadline_set(l->p.worker, &l->death_due, DEATH_WAIT_MS);
-	return 1;
+	return true;
 }
 
 static void on_losing(struct turn_end *t)
@@ -175,12 +175,12 @@ static void on_losing(struct turn_end *t)
 		lose(l);
 }
 
-int link_settle(struct link *l)
+bool link_settle(struct link *l)
 {
 	if (!l->failure || l->state == LINK_LOSING || l->state == LINK_CLOSED)
-		return 0;
+		return false;
 	lose(l);
-	return 1;
+	return true;
 }
 
 void link_fail(struct link *l, int error)
@@ -375,10 +375,10 @@ void link_lose_if_dead(struct link *l)
 		link_fail(l, UV_ECONNRESET);
 }
 
-int link_comes_again(const struct link *l)
+bool link_comes_again(const struct link *l)
 {
-	const int broke = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET ||
-			  l->failure == LINK_BROKEN;
+	const bool broke = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET ||
+			   l->failure == LINK_BROKEN;
 
 	return broke && l->wish == LINK_TO_STAY && l->fate != PEER_DEAD && link_outlived(l);
 }
@@ -388,7 +388,7 @@ int link_failure(const struct link *l)
 	return l->failure;
 }
 
-int link_open(const struct link *l)
+bool link_open(const struct link *l)
 {
 	return is_open(l) && !l->failure;
 }

@@ -110,15 +110,15 @@ enum peer_fate link_fate(const struct link *l);
 void link_lose_if_dead(struct link *l);
 /* UP, before any other frame: say the proof that a link of the next process will show, if one will come. */
 void link_prove(struct link *l);
-/* May the streams outlive the link? 1 or 0. */
-int link_outlived(const struct link *l);
-/* LOSING: its connection broke, and its agent may live. So it opens again at once, and the streams may go on. 1 or 0.
+/* May the streams outlive the link? */
+bool link_outlived(const struct link *l);
+/* LOSING: its connection broke, and its agent may live. So it opens again at once, and the streams may go on.
  */
-int link_comes_again(const struct link *l);
+bool link_comes_again(const struct link *l);
 /* LOSING: why it could not be opened, or was lost. */
 int link_failure(const struct link *l);
 /* Frames can be sent: UP or SUSPECT. */
-int link_open(const struct link *l);
+bool link_open(const struct link *l);
 
 /* Why the handshake of that stream failed, in the agent's words; "": it was not told. Valid until the next frame. */
 const char *link_cause(const struct link *l, uint32_t stream);
@@ -133,7 +133,7 @@ int link_send(struct link *l, uint32_t stream, enum frame_type type, uint8_t fla
 int link_send_message(struct link *l, uint32_t stream, enum frame_type type, const ProtobufCMessage *message);
 
 /* 1 when more bytes than the limit wait for the kernel: then DATA should wait too. Else 0. */
-int link_full(const struct link *l);
+bool link_full(const struct link *l);
 size_t link_queued(const struct link *l); /* bytes that wait for the network */
 /* @w->fn is called once, when there is room again; the longest waiter comes first. If @w waits already, nothing
  * changes. A lost link forgets its waiters. */

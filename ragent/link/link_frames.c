@@ -56,7 +56,7 @@ static struct link *link_of_framed(struct framed *f)
 	return container_of(f, struct link, framed);
 }
 
-static int ends_stream(const struct frame *f)
+static bool ends_stream(const struct frame *f)
 {
 	return f->type == FRAME_END || (f->type == FRAME_DATA && f->flags & FRAME_RECORDS_FOLLOW);
 }
@@ -181,7 +181,7 @@ void link_prove(struct link *l)
 	sodium_memzero(&h, sizeof h);
 }
 
-int link_outlived(const struct link *l)
+bool link_outlived(const struct link *l)
 {
 	return l->p.secret != NULL;
 }
@@ -233,7 +233,7 @@ size_t link_queued(const struct link *l)
 	return framed_pending(&l->framed);
 }
 
-int link_full(const struct link *l)
+bool link_full(const struct link *l)
 {
 	return framed_pending(&l->framed) >= OUTPUT_LIMIT;
 }

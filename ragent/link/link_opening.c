@@ -37,7 +37,7 @@ static void failed(struct link *l, int error)
 		link_fail(l, error);
 }
 
-static int peer_is_right(const struct link *l)
+static bool peer_is_right(const struct link *l)
 {
 	const struct link_hello *peer = opening_peer(l->opening.opening);
 

@@ -64,7 +64,7 @@ static void link_went_down(struct ragent_worker *rw, struct link *l)
 }
 
 /* Did the system say that no process listens there? A host that cannot be reached may only be cut off. */
-static int is_nobody_there(int failure)
+static bool is_nobody_there(int failure)
 {
 	return failure == UV_ECONNREFUSED || failure == UV_ENOENT;
 }
@@ -204,16 +204,16 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 
 /* May a connection with this PROXY-independent address come from that listening socket? What TPROXY delivered has the
  * address that its client wanted. */
-static int is_from(const struct listening *at, int fd, const struct sockaddr *local)
+static bool is_from(const struct listening *at, int fd, const struct sockaddr *local)
 {
 	const struct sockaddr *b = at->bound;
-	const int captures = at->front->conf->capture == CAPTURE_TPROXY;
+	const bool captures = at->front->conf->capture == CAPTURE_TPROXY;
 	uint8_t here[16], there[16];
 
 	if (!at->listener || b->sa_family != local->sa_family || capture_is_transparent(fd) != captures)
-		return 0;
+		return false;
 	if (captures)
-		return 1;
+		return true;
 	size_t len = address_bytes(b, here);
 	return address_port(b) == address_port(local) &&
 	       (address_is_any(b) || (len == address_bytes(local, there) && memcmp(here, there, len) == 0));

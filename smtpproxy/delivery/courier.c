@@ -214,7 +214,7 @@ static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 /* RFC 5321 4.5.3.1.10: the receiver takes no more recipients in this transaction, which it may also say by 552. Both
  * codes have other meanings as well. So at least one recipient has to be accepted before, and an enhanced code has to
  * be that for too many recipients (RFC 3463 3.6). */
-static int has_too_many(const struct courier *c, const struct smtp_reply_line *line)
+static bool has_too_many(const struct courier *c, const struct smtp_reply_line *line)
 {
 	const struct smtp_enhanced *e = &line->enhanced;
 

@@ -120,8 +120,8 @@ void delivery_add(struct delivery *d, struct courier *c);
 void courier_over(struct courier *c, enum courier_line line);
 
 /* notice.c: the sender is to be told of a recipient: one has failed, or was passed on to a server that sends no reports
- * although the sender wants one (RFC 3461 5.2.2). 1 or 0. */
-int notice_is_due(const struct courier *c);
+ * although the sender wants one (RFC 3461 5.2.2). */
+bool notice_is_due(const struct courier *c);
 /* Tell it (RFC 3464). 0: the message is settled, or will be when the notice is stored. Other results are those of
  * queue_bounce(). */
 int notice_send(struct courier *c);
@@ -132,8 +132,8 @@ int notice_send(struct courier *c);
 void courier_note_reply(struct courier *c, const struct smtp_reply_line *line);
 /* Decides by the fates of the recipients what the queue does with the message. */
 void courier_settle(struct courier *c);
-/* The message is older than queue.expire. 1 or 0. */
-int courier_has_expired(const struct courier *c);
+/* The message is older than queue.expire. */
+bool courier_has_expired(const struct courier *c);
 
 /* courier_name.c */
 

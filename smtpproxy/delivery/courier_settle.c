@@ -32,7 +32,7 @@ static void put_back(struct courier *c, enum queue_step step, uint32_t in_ms)
 	free(note);
 }
 
-int courier_has_expired(const struct courier *c)
+bool courier_has_expired(const struct courier *c)
 {
 	const int64_t age_ms = queue_now_ms(c->parts->queue) - c->mail.accepted_ms;
 
@@ -107,7 +107,7 @@ static void set_fate(struct courier *c, unsigned at, enum fate fate, const char 
 void courier_note_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	char text[FATE_REPLY_MAX + 1];
-	int takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
+	bool takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
 	enum fate fate = line->code / 100 == 5 && c->demand != COURIER_DEMANDS_TLS ? FATE_FAILED : FATE_OPEN;
 
 	if (line->code / 100 == 2 && takes)

@@ -213,7 +213,7 @@ static void look(struct turn_end *t)
 }
 
 /* The final dot of @c waits for a receiver that reads nothing, or for its network. */
-static int may_be_stopped(const struct courier *c)
+static bool may_be_stopped(const struct courier *c)
 {
 	return c->state == COURIER_DOT && c->onward && onward_unconfirmed(c->onward);
 }
@@ -273,7 +273,7 @@ void courier_over(struct courier *c, enum courier_line line)
 }
 
 /* Those before their final dot, and those whose dot may be stopped if @dots is 1. Returns how many are left. */
-static unsigned end_all(struct delivery *d, enum courier_end how, int dots)
+static unsigned end_all(struct delivery *d, enum courier_end how, bool dots)
 {
 	struct courier *c, *next;
 	unsigned left = 0;
@@ -290,7 +290,7 @@ static unsigned end_all(struct delivery *d, enum courier_end how, int dots)
 
 void delivery_drop(struct delivery *d)
 {
-	const unsigned left = end_all(d, COURIER_LET_GO, 1);
+	const unsigned left = end_all(d, COURIER_LET_GO, true);
 
 	if (left)
 		log_event(LOG_WARNING, NULL, "deliveries may be repeated by the new owner", "count=%u", left);
@@ -312,7 +312,7 @@ void delivery_stop(struct delivery *d, uint32_t within_ms, void (*done)(void *ct
 	d->done = done;
 	d->done_ctx = ctx;
 	deadline_set(d->parts.worker, &d->deadline, within_ms);
-	end_all(d, COURIER_PUT_BACK, 0);
+	end_all(d, COURIER_PUT_BACK, false);
 	delivery_look(d);
 }
 

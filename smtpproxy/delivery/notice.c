@@ -25,14 +25,14 @@ struct about {
 	const struct fate_one *fate;
 };
 
-static int notify_has(const struct smtp_params *p, const char *word)
+static bool notify_has(const struct smtp_params *p, const char *word)
 {
 	struct smtp_span value = p->value[SMTP_PARAM_NOTIFY];
 
 	while (value.len)
 		if (smtp_span_is(smtp_span_until(&value, ','), word))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* Without NOTIFY the sender wants to hear of failures (RFC 3461 4.1). */
@@ -70,7 +70,7 @@ static unsigned each(const struct courier *c, enum told told, FILE *f, void (*wr
 }
 
 /* A sender without a domain, or no sender at all, cannot be told. */
-int notice_is_due(const struct courier *c)
+bool notice_is_due(const struct courier *c)
 {
 	char destination[LINE_NAME_MAX + 1];
 
@@ -80,12 +80,12 @@ int notice_is_due(const struct courier *c)
 
 /* Text */
 
-static int is_plain(struct smtp_span text)
+static bool is_plain(struct smtp_span text)
 {
 	for (size_t i = 0; i < text.len; i++)
 		if (text.at[i] < ' ' || text.at[i] > '~')
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 /* The value of a field that came as xtext. One that is no text when it is decoded stays as it came: it could end the
@@ -108,7 +108,7 @@ static void write_decoded(FILE *f, const char *field, struct smtp_span type, str
 static void write_status(FILE *f, const struct fate_one *one)
 {
 	struct smtp_reply_line line = { 0 };
-	const int failed = one->fate == FATE_FAILED;
+	const bool failed = one->fate == FATE_FAILED;
 
 	if (!smtp_reply_line_parse(smtp_span_of(one->reply), &line) && line.enhanced.status)
 		fprintf(f, "Status: %u.%u.%u\r\n", line.enhanced.status, line.enhanced.subject, line.enhanced.detail);
@@ -166,12 +166,12 @@ static size_t header_len(const struct content_bytes *body)
 	return line ? (size_t)(line - (const char *)body->data) + 1 : 0;
 }
 
-static int is_ascii(const uint8_t *data, size_t len)
+static bool is_ascii(const uint8_t *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (data[i] > 127)
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 /* RET=FULL counts only if a recipient has failed (RFC 3461 4.3). */
@@ -193,8 +193,8 @@ static void write_quoted(FILE *f, const uint8_t *data, size_t len)
 	unsigned column = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		const int is_end = data[i] == '\r' && i + 1 < len && data[i + 1] == '\n';
-		const int is_space = data[i] == ' ' && i + 1 < len && data[i + 1] != '\r';
+		const bool is_end = data[i] == '\r' && i + 1 < len && data[i + 1] == '\n';
+		const bool is_space = data[i] == ' ' && i + 1 < len && data[i + 1] != '\r';
 
 		if (is_end) {
 			column = 0;
@@ -236,7 +236,7 @@ static void write_returned(const struct courier *c, FILE *f, enum returned retur
 static void write_head(const struct courier *c, FILE *f, const char *boundary, enum returned returned)
 {
 	const char *name = c->parts->conf->name;
-	const int failed = each(c, TOLD_FAILED, NULL, NULL) > 0;
+	const bool failed = each(c, TOLD_FAILED, NULL, NULL) > 0;
 
 	fprintf(f, "From: Mail Delivery System <MAILER-DAEMON@%s>\r\nTo: <%.*s>\r\n", name, (int)c->envelope.sender.len,
 		c->envelope.sender.at);

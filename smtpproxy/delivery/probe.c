@@ -84,17 +84,17 @@ static void remember(struct probes *p, const char *name, const char *reply, uint
 /* The end */
 
 /* A reply to RCPT, which is behind MAIL. Without any receiver, the DNS has answered. A 421 is about the connection. */
-static int is_answered(const struct courier *c)
+static bool is_answered(const struct courier *c)
 {
 	const struct fate_one *f = c->fates.at;
 
 	return f && (c->at ? f->reply[0] && strncmp(f->reply, "421", 3) : f->fate == FATE_FAILED && !c->destination);
 }
 
-int probe_asks_again(struct courier *c, unsigned messages)
+bool probe_asks_again(struct courier *c, unsigned messages)
 {
 	if (!c->probe || messages < 2 || is_answered(c))
-		return 0;
+		return false;
 	c->at = 0;
 	c->state = COURIER_WAITS;
 	smtp_reply_begin(&c->reader, c->buffer, sizeof c->buffer);
@@ -103,7 +103,7 @@ int probe_asks_again(struct courier *c, unsigned messages)
 
 /* By its enhanced code, if it has one (RFC 3463 3.2 and 3.3): others are about our sender, or policy. Exchange says
  * 5.1.10 of a name that does not exist, and as a service 5.4.1. */
-static int is_about_recipient(const char *reply)
+static bool is_about_recipient(const char *reply)
 {
 	unsigned subject = 2, detail = 0;
 	sscanf(reply, "%*3u 5.%u.%u", &subject, &detail);

@@ -38,7 +38,7 @@ void probe_forget(struct probe_wait *w);
 
 /* For courier.c: its connection, which was leased @messages times, is gone. 1: the probe has no answer, and waits for
  * another one, because the receiver may have had enough of that for what others did. At last it has a new one. */
-int probe_asks_again(struct courier *c, unsigned messages);
+bool probe_asks_again(struct courier *c, unsigned messages);
 /* For delivery.c: the courier of a probe is over. */
 void probe_over(struct courier *c);
 

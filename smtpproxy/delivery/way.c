@@ -67,14 +67,14 @@ static const struct sockaddr *address_at(const struct way *w, unsigned at)
 }
 
 /* Leaves out addresses that mail must not go to. 1: there is a next one. */
-static int skip_bad(struct way *w)
+static bool skip_bad(struct way *w)
 {
 	struct exchangers *x = &w->exchangers;
 	while (w->next < x->count) {
 		const enum destination_verdict verdict = destination_rules_judge(
 			w->parts->rules, address_at(w, w->next), worker_now_ms(w->parts->worker));
 		if (verdict == DESTINATION_ALLOWED)
-			return 1;
+			return true;
 		log_event(LOG_INFO, NULL, "receiver not allowed", "domain=%s cause=%s", w->name,
 			destination_verdict_text(verdict));
 		w->parts->counters->loops += verdict == DESTINATION_OURSELVES;
@@ -85,19 +85,19 @@ static int skip_bad(struct way *w)
 			w->next++;
 		}
 	}
-	return 0;
+	return false;
 }
 
-int way_next(struct way *w, struct destination_goal *goal)
+bool way_next(struct way *w, struct destination_goal *goal)
 {
 	struct exchangers *x = &w->exchangers;
 	*goal = (struct destination_goal){ .to = (const struct sockaddr *)&w->fixed };
 	if (w->fixed.ss_family != AF_UNSPEC && w->next++ == 0) {
 		set_tls(w, goal);
-		return 1;
+		return true;
 	}
 	if (!skip_bad(w))
-		return 0;
+		return false;
 	goal->to = address_at(w, w->next);
 	if (x->hosts.count > 0) {
 		goal->host = x->hosts.at[x->at[w->next].host].host;
@@ -105,10 +105,10 @@ int way_next(struct way *w, struct destination_goal *goal)
 	}
 	w->next++;
 	set_tls(w, goal);
-	return 1;
+	return true;
 }
 
-int way_has_next(const struct way *w)
+bool way_has_next(const struct way *w)
 {
 	return w->next < w->exchangers.count;
 }

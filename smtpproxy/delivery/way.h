@@ -27,8 +27,8 @@ enum way_start { WAY_KNOWN, WAY_ASKS };
 int way_begin(struct way *w, const struct delivery_parts *parts, const char *name);
 
 /* 1 with the next address in @goal, which points into the way. 0: none is left. */
-int way_next(struct way *w, struct destination_goal *goal);
-int way_has_next(const struct way *w);
+bool way_next(struct way *w, struct destination_goal *goal);
+bool way_has_next(const struct way *w);
 
 /* There will be no on_found; frees what it holds. In any state. */
 void way_forget(struct way *w);

@@ -216,7 +216,7 @@ int exchangers_find(
 	s->port = port;
 	s->mx.on_answer = on_mx;
 	s->at_once.fn = on_at_once;
-	const int fits = snprintf(s->domain, sizeof s->domain, "%s", domain) < (int)sizeof s->domain;
+	const bool fits = snprintf(s->domain, sizeof s->domain, "%s", domain) < (int)sizeof s->domain;
 	if (domain[0] == '[' || !fits)
 		deadline_set(w, &s->at_once, 0);
 	else

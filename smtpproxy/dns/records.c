@@ -88,13 +88,13 @@ int dns_tlsa_read(struct dns_record r, struct dns_tlsa *out)
 	return out->data && out->len > 0 ? 0 : CSSL_E_TRUNCATED;
 }
 
-int dns_tlsa_is_usable(const struct dns_tlsa *t)
+bool dns_tlsa_is_usable(const struct dns_tlsa *t)
 {
 	static const size_t digest_len[] = { 0, 32, 64 }; /* by matching type: all of it, SHA-256, SHA-512 */
 	if (t->usage != DNS_TLSA_DANE_TA && t->usage != DNS_TLSA_DANE_EE)
-		return 0;
+		return false;
 	if (t->selector > 1 || t->matching >= sizeof digest_len / sizeof digest_len[0])
-		return 0;
+		return false;
 	return t->matching == 0 || t->len == digest_len[t->matching];
 }
 

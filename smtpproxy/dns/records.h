@@ -4,6 +4,7 @@
 #ifndef CSSL_SMTPPROXY_RECORDS_H
 #define CSSL_SMTPPROXY_RECORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -43,8 +44,8 @@ struct dns_tlsa {
 int dns_tlsa_read(struct dns_record r, struct dns_tlsa *out);
 
 /* Can SMTP use it (RFC 7672 3.1)? DANE-TA or DANE-EE, with a selector and a matching type that we know, and a digest
- * of the right length. 1 or 0. */
-int dns_tlsa_is_usable(const struct dns_tlsa *t);
+ * of the right length. */
+bool dns_tlsa_is_usable(const struct dns_tlsa *t);
 
 /* The mail servers of a domain in the order in which they are tried (RFC 5321 5.1): by preference, and those of the
  * same preference in random order. */

@@ -135,7 +135,7 @@ static void on_deadline(struct deadline *d)
 
 void resolver_ask(struct resolver *r, struct dns_question *q, const char *name, enum dns_type type)
 {
-	const int fits = snprintf(q->name, sizeof q->name, "%s", name) < (int)sizeof q->name;
+	const bool fits = snprintf(q->name, sizeof q->name, "%s", name) < (int)sizeof q->name;
 	q->resolver = r;
 	q->deadline.fn = on_deadline;
 	q->state = DNS_QUESTION_ASKED;

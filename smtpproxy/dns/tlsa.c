@@ -69,7 +69,7 @@ static void ask(struct tlsa_search *s, enum tlsa_step step, const char *host)
 
 static void on_address(struct tlsa_search *s, const struct dns_answer *a)
 {
-	const int is_alias = strcmp(a->name, s->host) != 0;
+	const bool is_alias = strcmp(a->name, s->host) != 0;
 	snprintf(s->expanded, sizeof s->expanded, "%s", a->name);
 	if (a->trust == DNS_SECURE && is_alias) {
 		ask(s, TLSA_EXPANDED, s->expanded);
@@ -93,7 +93,7 @@ static void on_alias(struct tlsa_search *s, const struct dns_answer *a)
 
 static void on_records(struct tlsa_search *s, const struct dns_answer *a)
 {
-	const int has = a->outcome == DNS_ANSWERED && a->trust == DNS_SECURE;
+	const bool has = a->outcome == DNS_ANSWERED && a->trust == DNS_SECURE;
 	if (!has && s->step == TLSA_EXPANDED) {
 		ask(s, TLSA_NAME, s->host);
 		return;

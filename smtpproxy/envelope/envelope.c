@@ -81,7 +81,7 @@ static int take(struct smtp_span *rest, struct smtp_span *out)
 	return rest->at ? 0 : CSSL_E_TRUNCATED;
 }
 
-int envelope_next(struct smtp_span *rest, struct envelope_recipient *out)
+bool envelope_next(struct smtp_span *rest, struct envelope_recipient *out)
 {
 	return !take(rest, &out->mailbox) && !take(rest, &out->params);
 }
@@ -105,7 +105,7 @@ int envelope_read(struct envelope *out, const char *text, size_t len)
 	return rest.len || !out->recipients ? CSSL_E_TRUNCATED : 0;
 }
 
-int envelope_is_secured(const struct envelope *e)
+bool envelope_is_secured(const struct envelope *e)
 {
 	const size_t len = sizeof ENVELOPE_SECURED - 1;
 
@@ -138,8 +138,8 @@ int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, c
 
 int line_name_address(const char *name, struct sockaddr_storage *out)
 {
-	const int is_address = address_parse(name, out) == 0 && out->ss_family != AF_UNIX &&
-			       address_port((const struct sockaddr *)out) > 0;
+	const bool is_address = address_parse(name, out) == 0 && out->ss_family != AF_UNIX &&
+				address_port((const struct sockaddr *)out) > 0;
 	return is_address ? 0 : CSSL_E_NOT_FOUND;
 }
 
@@ -163,7 +163,7 @@ static void write_comment(const char *hello, char *out, size_t cap)
 
 size_t received_write(const struct received *r, char out[static RECEIVED_MAX])
 {
-	const int is_domain = smtp_domain_kind(smtp_span_of(r->hello), 0) != SMTP_DOMAIN_BAD;
+	const bool is_domain = smtp_domain_kind(smtp_span_of(r->hello), 0) != SMTP_DOMAIN_BAD;
 	char literal[SMTP_LITERAL_MAX], comment[SMTP_DOMAIN_MAX + 16] = "", date[64];
 	uint8_t bytes[16];
 	struct tm tm;

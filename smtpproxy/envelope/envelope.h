@@ -47,10 +47,10 @@ struct envelope_recipient {
 /* Read an envelope. 0, CSSL_E_TRUNCATED or CSSL_E_VERSION. */
 int envelope_read(struct envelope *out, const char *text, size_t len);
 /* Take the next recipient from @rest, which begins as a copy of envelope.rest. 1, or 0 when there is none. */
-int envelope_next(struct smtp_span *rest, struct envelope_recipient *out);
+bool envelope_next(struct smtp_span *rest, struct envelope_recipient *out);
 
 /* 1: it came with TLS. */
-int envelope_is_secured(const struct envelope *e);
+bool envelope_is_secured(const struct envelope *e);
 
 /* The domain of a mailbox: the text behind its last '@'. Empty if there is no '@'. */
 struct smtp_span envelope_domain(struct smtp_span mailbox);

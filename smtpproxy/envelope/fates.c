@@ -98,7 +98,7 @@ void fates_unsend(struct fates *f)
 /* Its length with NUL; @out NULL: only that. */
 static size_t write_one(const struct fate_one *one, char *out, size_t cap)
 {
-	const int has_from = one->from[0] != '\0';
+	const bool has_from = one->from[0] != '\0';
 
 	return 1 + (size_t)snprintf(out, cap, "%c%s%s%s%s", one->fate, one->reply, has_from ? PARTS : "", one->from,
 			   has_from && one->reports == FATE_REPORTS_NONE ? PARTS "n" : "");

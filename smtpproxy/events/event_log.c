@@ -73,7 +73,7 @@ int event_log_reopen(struct event_log *l)
 
 int event_log_follow(struct event_log *l, const char *path)
 {
-	const int is_same = path && l->path ? strcmp(path, l->path) == 0 : path == l->path;
+	const bool is_same = path && l->path ? strcmp(path, l->path) == 0 : path == l->path;
 	const int r = is_same ? 0 : event_writer_open(l->writer, path);
 	if (r == 0)
 		l->path = path;

@@ -64,7 +64,7 @@ json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size,
 /* A log line about a finished one, for mail that was not accepted. NULL is legal. */
 void record_tell(const json_t *record);
 
-static inline int record_is_open(const struct record *r)
+static inline bool record_is_open(const struct record *r)
 {
 	return r->fields != NULL;
 }

@@ -40,12 +40,12 @@ static void free_if_over(struct filter *f)
 	free(f);
 }
 
-int filter_holds(const struct filter *f)
+bool filter_holds(const struct filter *f)
 {
 	for (unsigned i = 0; i < f->count; i++)
 		if (f->calls[i].kind->steps & 1u << FILTER_MESSAGE && f->calls[i].state != CALL_OVER)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* Connections */
@@ -64,7 +64,7 @@ static void close_call(struct call *c, enum call_state to)
 	deadline_cancel(&c->deadline);
 }
 
-static int is_closed(const struct call *c)
+static bool is_closed(const struct call *c)
 {
 	return c->state == CALL_LOST || c->state == CALL_OVER;
 }
@@ -202,7 +202,7 @@ void call_accepts(struct call *c)
 
 void call_refuses(struct call *c, struct smtp_span reply)
 {
-	const int is_final = reply.at[0] == '5';
+	const bool is_final = reply.at[0] == '5';
 
 	note_answer(c);
 	c->hook->refused += is_final;

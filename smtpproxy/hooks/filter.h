@@ -38,8 +38,8 @@ struct filter *filter_create(struct hooks *hooks, const struct smtpproxy_listene
 /* Nothing more is wanted. The memory is freed when the connections have closed. NULL is legal. */
 void filter_leave(struct filter *f);
 
-/* One of its hooks judges the message itself, so the message has to be kept. 1 or 0. */
-int filter_holds(const struct filter *f);
+/* One of its hooks judges the message itself, so the message has to be kept. */
+bool filter_holds(const struct filter *f);
 
 /* One question at a time; @fn gets the verdict. @address and @params: of MAIL and RCPT, valid until then. */
 void filter_ask(struct filter *f, enum filter_step step, struct smtp_span address, struct smtp_span params);

@@ -69,14 +69,14 @@ void hooks_free(struct hooks *h)
 	}
 }
 
-int hook_may_be_asked(struct hooks *h, struct hook *k)
+bool hook_may_be_asked(struct hooks *h, struct hook *k)
 {
 	if (k->state == HOOK_GOOD)
-		return 1;
+		return true;
 	if (k->state == HOOK_TRIED || worker_now_ms(h->worker) < k->rests_until_ms)
-		return 0;
+		return false;
 	k->state = HOOK_TRIED;
-	return 1;
+	return true;
 }
 
 void hook_answered(struct hook *k)

@@ -44,8 +44,8 @@ void hooks_free(struct hooks *h);
 /* A name of a listener has its hook. */
 struct hook *hooks_find(struct hooks *h, const char *name);
 
-/* May it be asked now? 1 or 0. If so, hook_answered() or hook_failed() tells how it went. */
-int hook_may_be_asked(struct hooks *h, struct hook *k);
+/* May it be asked now? If so, hook_answered() or hook_failed() tells how it went. */
+bool hook_may_be_asked(struct hooks *h, struct hook *k);
 void hook_answered(struct hook *k);
 void hook_failed(struct hooks *h, struct hook *k, const char *cause);
 

@@ -57,17 +57,17 @@ static struct smtp_span take_line(struct smtp_span *rest)
 	return line;
 }
 
-static int is_name(struct smtp_span name)
+static bool is_name(struct smtp_span name)
 {
 	return name.len > 0 && smtp_span_is_graphic(name, ":");
 }
 
-static int is_folded(struct smtp_span line)
+static bool is_folded(struct smtp_span line)
 {
 	return line.len > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
 }
 
-static int begins_field(struct smtp_span line)
+static bool begins_field(struct smtp_span line)
 {
 	const char *colon = line.len ? memchr(line.at, ':', line.len) : NULL;
 	struct smtp_span name = { line.at, colon ? (size_t)(colon - line.at) : 0 };
@@ -76,7 +76,7 @@ static int begins_field(struct smtp_span line)
 }
 
 /* Servers read a line that ends with LF alone, too. */
-static int is_empty(struct smtp_span line)
+static bool is_empty(struct smtp_span line)
 {
 	size_t at = 0;
 
@@ -176,23 +176,23 @@ void message_split(const struct message_field *f, struct smtp_span *name, struct
 /* Changes */
 
 /* Each line of it has something, and belongs to the field. */
-static int is_value(struct smtp_span value)
+static bool is_value(struct smtp_span value)
 {
 	unsigned lines = 0;
 
 	if (value.len > 0 && value.at[value.len - 1] == '\n')
-		return 0;
+		return false;
 	while (value.len > 0) {
 		struct smtp_span line = smtp_span_until(&value, '\n');
 
 		if (line.len > 0 && line.at[line.len - 1] == '\r')
 			line.len--;
 		if (memchr(line.at, '\r', line.len) || memchr(line.at, '\0', line.len))
-			return 0;
+			return false;
 		if (lines++ > 0 && (!is_folded(line) || smtp_span_trim(line).len == 0))
-			return 0;
+			return false;
 	}
-	return 1;
+	return true;
 }
 
 static size_t write_value(char *out, struct smtp_span value)
@@ -278,15 +278,15 @@ int message_change(struct message *m, size_t nth, struct smtp_span name, struct 
 
 /* Sending */
 
-int message_piece(const struct message *m, size_t n, struct smtp_span *out)
+bool message_piece(const struct message *m, size_t n, struct smtp_span *out)
 {
 	const struct smtp_span behind[] = { m->gap, m->body };
 
 	*out = (struct smtp_span){ 0 };
 	if (n >= m->count + 2)
-		return 0;
+		return false;
 	*out = n < m->count ? m->fields[n].text : behind[n - m->count];
-	return 1;
+	return true;
 }
 
 size_t message_next(struct message *m, char *out, size_t cap)

@@ -59,7 +59,7 @@ int message_change(struct message *m, size_t nth, struct smtp_span name, struct 
 
 /* Piece number @n, from 0, of the message without added dots: its fields, the empty line, its body. 1, or 0: there are
  * no more. */
-int message_piece(const struct message *m, size_t n, struct smtp_span *out);
+bool message_piece(const struct message *m, size_t n, struct smtp_span *out);
 
 /* The next piece for DATA, with dots added and the final dot, in @out of @cap (at least 64) bytes. 0: that was all. */
 size_t message_next(struct message *m, char *out, size_t cap);

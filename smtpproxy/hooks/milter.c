@@ -24,7 +24,7 @@ static void put_options(struct call *c, struct wire_writer *w)
 static void put_connect(struct call *c, struct wire_writer *w)
 {
 	const struct filter *f = c->filter;
-	const int v6 = f->client.ss_family == AF_INET6;
+	const bool v6 = f->client.ss_family == AF_INET6;
 	const void *bytes = v6 ? (const void *)&((const struct sockaddr_in6 *)&f->client)->sin6_addr
 			       : (const void *)&((const struct sockaddr_in *)&f->client)->sin_addr;
 	char text[INET6_ADDRSTRLEN] = "", host[INET6_ADDRSTRLEN + 2];
@@ -153,7 +153,7 @@ static const enum milter_part first_parts[] = {
 	[FILTER_MESSAGE] = MILTER_PART_FIELD,
 };
 
-static int is_left_out(const struct call *c, enum milter_part part)
+static bool is_left_out(const struct call *c, enum milter_part part)
 {
 	const struct milter_options *o = &c->u.milter.options;
 

@@ -8,7 +8,7 @@
 #define FRESH_MIN_MS 1000u
 #define FRESH_MAX_MS 3600000u
 
-static int is_dane(enum smtpproxy_tls tls)
+static bool is_dane(enum smtpproxy_tls tls)
 {
 	return tls == SMTPPROXY_TLS_DANE || tls == SMTPPROXY_TLS_DANE_ONLY;
 }
@@ -36,25 +36,25 @@ static void on_found(struct tlsa_search *s)
 }
 
 /* The name must be known for sure: a forged one would have TLSA records that fit the forger's certificate. */
-static int has_sure_name(const struct onward_route *r)
+static bool has_sure_name(const struct onward_route *r)
 {
 	return r->name && r->name_trust == DNS_SECURE;
 }
 
-int dane_is_known(struct dane *d, const struct outward_home *home, const struct onward_route *route)
+bool dane_is_known(struct dane *d, const struct outward_home *home, const struct onward_route *route)
 {
 	const uint64_t now_ms = worker_now_ms(home->worker);
 	if (!is_dane(route->tls) || !has_sure_name(route))
-		return 1;
+		return true;
 	if (d->state == DANE_KNOWN && now_ms < d->fresh_till_ms)
-		return 1;
+		return true;
 	if (d->state == DANE_ASKS)
-		return 0;
+		return false;
 	d->state = DANE_ASKS;
 	d->home = home;
 	d->search.on_found = on_found;
 	tlsa_search_begin(&d->search, home->resolver, route->name, address_port((const struct sockaddr *)&route->to));
-	return 0;
+	return false;
 }
 
 enum smtp_own dane_demand(const struct dane *d, const struct onward_route *route, struct onward_demand *out)

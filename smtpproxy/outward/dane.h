@@ -28,7 +28,7 @@ struct dane {
 };
 
 /* 1: dane_demand() may be called. 0: the DNS was asked, and on_known comes. */
-int dane_is_known(struct dane *d, const struct outward_home *home, const struct onward_route *route);
+bool dane_is_known(struct dane *d, const struct outward_home *home, const struct onward_route *route);
 
 /* Fills @out with what a new connection has to demand; @out owns one use of its set. NONE; or why no connection may be
  * opened. */

@@ -288,31 +288,31 @@ static void promise(struct want *w, struct onward *o)
 }
 
 /* 1: the first waiting session is served, or will be. */
-static int serve_first(struct destination *d)
+static bool serve_first(struct destination *d)
 {
 	struct turn *t = turns_first(&d->turns);
 	struct want *w = container_of(t, struct want, turn);
 	struct onward *o = find_idle(d, w->name);
 	if (!o)
-		return 0;
+		return false;
 	turns_take(&d->turns);
 	w->state = WANT_NOTHING;
 	if (strcmp(o->greeting.name, w->name) == 0)
 		serve(w, o);
 	else
 		promise(w, o);
-	return 1;
+	return true;
 }
 
 static uint32_t missing(const struct destination *d)
 {
 	const uint32_t promised = d->in[DESTINATION_OPENING];
-	const int offers = d->state == DESTINATION_NEW && !TAILQ_EMPTY(&d->offers_wanted);
+	const bool offers = d->state == DESTINATION_NEW && !TAILQ_EMPTY(&d->offers_wanted);
 	const uint32_t wanted = d->turns.count > 0 ? d->turns.count : (uint32_t)offers;
 	return wanted > promised ? wanted - promised : 0;
 }
 
-int destination_is_short(const struct destination *d)
+bool destination_is_short(const struct destination *d)
 {
 	return receiver_share_is_wanted(d) ||
 	       (d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0);
@@ -412,8 +412,9 @@ static void on_deadline(struct deadline *deadline)
 void destination_take_back(struct destination *d, struct onward *o)
 {
 	give_place_back(d, &o->holder);
-	const int is_good = o->age == d->age && d->route.head == ONWARD_BARE &&
-			    o->messages < home_of(d)->conf->outward.most_messages && o->refusals < ONWARD_REFUSALS_MOST;
+	const bool is_good = o->age == d->age && d->route.head == ONWARD_BARE &&
+			     o->messages < home_of(d)->conf->outward.most_messages &&
+			     o->refusals < ONWARD_REFUSALS_MOST;
 	if (o->state == ONWARD_IDLE && is_good && !receiver_share_is_wanted(d)) {
 		rest(o);
 	} else {
@@ -431,7 +432,7 @@ void destination_note_lost(struct destination *d, struct onward *o)
 	destination_ask_for_step(d);
 }
 
-int destination_gives_too_much(const struct destination *d, const struct onward *o)
+bool destination_gives_too_much(const struct destination *d, const struct onward *o)
 {
 	return turns_has_too_many(&d->turns, o->holder);
 }
@@ -452,7 +453,7 @@ void destination_leave(struct destination *d)
 	destination_ask_for_step(d);
 }
 
-int destination_has_its_part(const struct destination *d, uint32_t free_places)
+bool destination_has_its_part(const struct destination *d, uint32_t free_places)
 {
 	return d->share->sessions > free_places + 1; /* the newest one is among them */
 }
@@ -482,7 +483,7 @@ static void retire_old(struct destination *d)
 }
 
 /* It has TLS, or is about to try. */
-static int may_have_tls(const struct onward *o)
+static bool may_have_tls(const struct onward *o)
 {
 	return o->tls || (!o->taken && o->demand.clear == ONWARD_CLEAR_BY_FILE);
 }

@@ -120,14 +120,14 @@ void destination_enter(struct destination *d);
 void destination_leave(struct destination *d);
 
 /* While the receiver has more sessions than @free_places are left for all, it gets no further one: so the senders of
- * one receiver cannot have all places, nor those of several. 1 or 0. Call it behind destination_enter(). */
-int destination_has_its_part(const struct destination *d, uint32_t free_places);
+ * one receiver cannot have all places, nor those of several. Call it behind destination_enter(). */
+bool destination_has_its_part(const struct destination *d, uint32_t free_places);
 
 /* True when senders wait for a connection, and the receiver takes no more of them. */
-int destination_is_short(const struct destination *d);
+bool destination_is_short(const struct destination *d);
 
-/* The sender that has leased @o has more than its share of the connections, and one that has less waits. 1 or 0. */
-int destination_gives_too_much(const struct destination *d, const struct onward *o);
+/* The sender that has leased @o has more than its share of the connections, and one that has less waits. */
+bool destination_gives_too_much(const struct destination *d, const struct onward *o);
 
 /* NULL: not known yet. */
 const struct smtp_ehlo *destination_offers(const struct destination *d);

@@ -24,7 +24,7 @@ static void begin(struct fallback *f, const struct onward *o, const char *host, 
 }
 
 /* 1: too many in a row. */
-static int count_lost(struct fallback *f, uint64_t now_ms)
+static bool count_lost(struct fallback *f, uint64_t now_ms)
 {
 	if (f->lost == 0 || now_ms - f->last_ms >= KEPT_MS) {
 		f->lost = 0;
@@ -74,32 +74,32 @@ void fallback_apply(const struct fallback *f, struct onward_demand *demand, uint
 	demand->clear = ONWARD_CLEAR_BY_FALLBACK;
 }
 
-static int names_tls(struct smtp_span text)
+static bool names_tls(struct smtp_span text)
 {
 	const size_t len = strlen("TLS");
 	for (size_t i = 0; i + len <= text.len; i++)
 		if (smtp_span_is((struct smtp_span){ text.at + i, len }, "TLS"))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* RFC 3207 4 has 530. Others say 550 or 554, with the code for encryption (RFC 5248), or in words. */
-int fallback_demands_tls(const struct smtp_reply_line *line)
+bool fallback_demands_tls(const struct smtp_reply_line *line)
 {
 	const struct smtp_enhanced *e = &line->enhanced;
 	if (line->code == 530)
-		return 1;
+		return true;
 	return line->code / 100 == 5 && e->status == 5 && e->subject == 7 && (e->detail == 10 || names_tls(line->text));
 }
 
 /* The receiver has refused STARTTLS, after it had offered it. */
-static int is_after_refusal(const struct onward *o)
+static bool is_after_refusal(const struct onward *o)
 {
 	return o->demand.tls == SMTPPROXY_TLS_MAY && !o->tls && o->greeting.has & SMTP_CAP_BIT(SMTP_CAP_STARTTLS);
 }
 
-int fallback_is_refused(const struct onward *o, const struct smtp_reply_line *line)
+bool fallback_is_refused(const struct onward *o, const struct smtp_reply_line *line)
 {
-	const int has_failed = o->demand.clear == ONWARD_CLEAR_BY_FALLBACK || is_after_refusal(o);
+	const bool has_failed = o->demand.clear == ONWARD_CLEAR_BY_FALLBACK || is_after_refusal(o);
 	return has_failed && fallback_demands_tls(line);
 }

@@ -31,9 +31,9 @@ void fallback_apply(const struct fallback *f, struct onward_demand *demand, uint
 
 /* True when @line, a line of the reply to MAIL, demands TLS, and @o is in clear only because TLS failed before. So the
  * reply is about the connection and not about the mail: destination_give_up_clear(). */
-int fallback_is_refused(const struct onward *o, const struct smtp_reply_line *line);
+bool fallback_is_refused(const struct onward *o, const struct smtp_reply_line *line);
 
 /* The words alone: @line demands TLS. */
-int fallback_demands_tls(const struct smtp_reply_line *line);
+bool fallback_demands_tls(const struct smtp_reply_line *line);
 
 #endif

@@ -230,7 +230,7 @@ static size_t greet(struct onward *o, const char *in, size_t len)
 	return taken;
 }
 
-static int is_greeting(const struct onward *o)
+static bool is_greeting(const struct onward *o)
 {
 	return o->state == ONWARD_GREETING || o->state == ONWARD_RENEWING;
 }
@@ -368,7 +368,7 @@ static const struct stream_ops stream_ops = {
 	.on_closed = on_closed,
 };
 
-int onward_is_too_clear(const struct onward *o)
+bool onward_is_too_clear(const struct onward *o)
 {
 	return o->home->conf->outward.keep_tls == CONF_ON && !o->tls && o->route->tls != SMTPPROXY_TLS_NONE;
 }

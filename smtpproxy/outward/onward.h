@@ -167,9 +167,9 @@ size_t onward_pending(const struct onward *o);
  */
 size_t onward_unconfirmed(const struct onward *o);
 
-/* Mail that came with TLS must not go over it (`keep_tls`): it is in clear, and no row of the file wants it so. 1 or 0.
+/* Mail that came with TLS must not go over it (`keep_tls`): it is in clear, and no row of the file wants it so.
  */
-int onward_is_too_clear(const struct onward *o);
+bool onward_is_too_clear(const struct onward *o);
 
 /* LEASED: the receiver's next bytes are due within @ms; 0: none are due. */
 void onward_expect(struct onward *o, uint32_t ms);

@@ -100,7 +100,7 @@ static uint32_t hash_of(const struct onward_route *r)
 	return hash_in(hash_in(basis, &r->to), &r->as);
 }
 
-static int is_same(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
+static bool is_same(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
 {
 	return address_is_same((const struct sockaddr *)x, (const struct sockaddr *)y);
 }
@@ -135,8 +135,8 @@ uint32_t outward_apply_file(const struct outward *o, struct destination *d)
 {
 	const struct conf_smtpproxy *c = o->home->conf;
 	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
-	const int by_address = d->goal_tls == SMTPPROXY_TLS_BY_ADDRESS && known;
-	const int has_name = by_address && known->name;
+	const bool by_address = d->goal_tls == SMTPPROXY_TLS_BY_ADDRESS && known;
+	const bool has_name = by_address && known->name;
 	d->route.tls = by_address ? known->tls : d->goal_tls;
 	if (d->route.tls == SMTPPROXY_TLS_BY_ADDRESS) /* a row that tells nothing of TLS does not weaken it */
 		d->route.tls = c->outward.tls;
@@ -145,7 +145,7 @@ uint32_t outward_apply_file(const struct outward *o, struct destination *d)
 	return known && known->connections ? known->connections : c->limits.connections;
 }
 
-static int is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
+static bool is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
 {
 	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) && d->route.head == route->head &&
 	       !memcmp(d->route.unique_id, route->unique_id, sizeof route->unique_id) &&
@@ -190,12 +190,12 @@ static void free_if_unused(struct outward *o, struct receiver_share *s)
 		free_share(o, s);
 }
 
-static int has_most(const struct outward *o)
+static bool has_most(const struct outward *o)
 {
 	return o->destinations.count >= o->home->conf->limits.destinations;
 }
 
-int outward_is_full(const struct outward *o)
+bool outward_is_full(const struct outward *o)
 {
 	return has_most(o) && TAILQ_EMPTY(&o->unused);
 }

@@ -23,8 +23,8 @@ void outward_destroy(struct outward *o); /* NULL is legal */
 
 void outward_each(const struct outward *o, void (*fn)(void *ctx, const struct destination *d), void *ctx);
 unsigned outward_count(const struct outward *o);
-/* limits.destinations are in use, so outward_find() makes no further one. 1 or 0. */
-int outward_is_full(const struct outward *o);
+/* limits.destinations are in use, so outward_find() makes no further one. */
+bool outward_is_full(const struct outward *o);
 
 const struct outward_home *outward_home(const struct outward *o);
 
@@ -58,8 +58,8 @@ void receiver_share_wait(struct destination *d);
 void receiver_share_wait_no_more(struct destination *d);
 /* There is room for a connection: the first that waits has a step. */
 void receiver_share_wake(struct receiver_share *s);
-/* Another destination waits for room. 1 or 0. */
-int receiver_share_is_wanted(const struct destination *d);
+/* Another destination waits for room. */
+bool receiver_share_is_wanted(const struct destination *d);
 
 /* The pool of addresses that connections to receivers come from. */
 

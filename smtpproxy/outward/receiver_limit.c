@@ -16,10 +16,10 @@ void receiver_limit_set_ceiling(struct receiver_limit *l, uint32_t ceiling)
 	l->ceiling = ceiling;
 }
 
-int receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms)
+bool receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms)
 {
 	if (now_ms < l->resting_till_ms)
-		return 0;
+		return false;
 	if (open >= l->limit && l->limit < l->ceiling && now_ms - l->changed_ms >= RECEIVER_LIMIT_STEP_MS) {
 		l->limit++;
 		l->changed_ms = now_ms;

@@ -6,6 +6,7 @@
 #ifndef CSSL_SMTPPROXY_RECEIVER_LIMIT_H
 #define CSSL_SMTPPROXY_RECEIVER_LIMIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RECEIVER_LIMIT_STEP_MS     10000u
@@ -25,8 +26,8 @@ void receiver_limit_init(struct receiver_limit *l, uint32_t ceiling, uint64_t no
 /* Another ceiling. A limit that was learned stays, as far as it is below. */
 void receiver_limit_set_ceiling(struct receiver_limit *l, uint32_t ceiling);
 
-/* May one more be opened beside @open ones? 1 or 0. Raises the limit when it is time to. */
-int receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms);
+/* May one more be opened beside @open ones? Raises the limit when it is time to. */
+bool receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms);
 
 #define RECEIVER_LIMIT_NEVER UINT64_MAX
 

@@ -57,7 +57,7 @@ void receiver_share_wake(struct receiver_share *s)
 	destination_ask_for_step(d);
 }
 
-int receiver_share_is_wanted(const struct destination *d)
+bool receiver_share_is_wanted(const struct destination *d)
 {
 	const struct destination *first = TAILQ_FIRST(&d->share->waiting);
 	return first && (first != d || TAILQ_NEXT(first, share_next));

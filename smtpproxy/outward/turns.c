@@ -156,7 +156,7 @@ static struct turns_sender *first_sender(const struct turns *t)
 	return s ? s : TAILQ_FIRST(&t->ring);
 }
 
-int turns_has_too_many(const struct turns *t, const struct turns_sender *holder)
+bool turns_has_too_many(const struct turns *t, const struct turns_sender *holder)
 {
 	return holder->held > share(t, holder->weight) && find_below(t, share) != NULL;
 }

@@ -50,8 +50,8 @@ void turns_remove(struct turns *t, struct turn *turn);
 struct turn *turns_take(struct turns *t);
 /* NULL is legal. */
 void turns_give_back(struct turns *t, struct turns_sender *holder);
-/* @holder has more than its share, and a sender waits that has less. 1 or 0. */
-int turns_has_too_many(const struct turns *t, const struct turns_sender *holder);
+/* @holder has more than its share, and a sender waits that has less. */
+bool turns_has_too_many(const struct turns *t, const struct turns_sender *holder);
 /* The turn that turns_take() would return, or NULL. */
 struct turn *turns_first(const struct turns *t);
 /* A waiting turn for which @fits is true; NULL: there is none. */

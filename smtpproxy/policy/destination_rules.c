@@ -49,34 +49,34 @@ static void refresh(struct destination_rules *r, uint64_t now_ms)
 	r->read_ms = now_ms;
 }
 
-static int is_own(const struct destination_rules *r, const struct sockaddr *to)
+static bool is_own(const struct destination_rules *r, const struct sockaddr *to)
 {
 	for (const struct ifaddrs *i = r->own; i; i = i->ifa_next) {
-		const int is_ip =
+		const bool is_ip =
 			i->ifa_addr && (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6);
 		if (is_ip && address_is_same_host(i->ifa_addr, to))
-			return 1;
+			return true;
 	}
 	return address_is_local(to);
 }
 
-static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to, int is_own_address)
+static bool is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to, bool is_own_address)
 {
 	for (size_t i = 0; i < c->listener_count; i++) {
 		const struct sockaddr *l = (const struct sockaddr *)&c->listeners[i].address;
 		if (address_port(l) == address_port(to) &&
 			(address_is_same_host(l, to) || (address_is_any(l) && is_own_address)))
-			return 1;
+			return true;
 	}
 	for (size_t i = 0; i < c->outward.never_count; i++) {
 		const struct sockaddr *never = (const struct sockaddr *)&c->outward.never[i];
 		if (address_is_same(never, to))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-static int is_multicast(const struct sockaddr *to)
+static bool is_multicast(const struct sockaddr *to)
 {
 	uint8_t bytes[16];
 	const size_t len = address_bytes(to, bytes);
@@ -90,7 +90,7 @@ enum destination_verdict destination_rules_judge(
 	if (address_bytes(to, bytes) == 0 || address_is_any(to) || is_multicast(to) || address_port(to) == 0)
 		return DESTINATION_NOWHERE;
 	refresh(r, now_ms);
-	const int own = is_own(r, to);
+	const bool own = is_own(r, to);
 	if (is_listener(r->conf, to, own))
 		return DESTINATION_OURSELVES;
 	if (!conf_smtpproxy_has_port(r->conf, address_port(to)))
@@ -121,12 +121,12 @@ enum recipient_sender recipient_rules_sender(const struct smtpproxy_listener *l,
 
 /* "user%other.example@ours.example": the server behind, which trusts us, may pass it on (Postfix refuses it from
  * strangers, too: allow_untrusted_routing). */
-static int names_a_route(struct smtp_span local)
+static bool names_a_route(struct smtp_span local)
 {
 	for (size_t i = 0; i < local.len; i++)
 		if (local.at[i] && strchr("%!@", local.at[i]))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 enum smtp_own recipient_rules_judge(

@@ -67,7 +67,7 @@ static void on_listener_closed(void *ctx)
 
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
 
-static int is_same(const struct smtpproxy_listener *a, const struct smtpproxy_listener *b)
+static bool is_same(const struct smtpproxy_listener *a, const struct smtpproxy_listener *b)
 {
 	return a->capture == b->capture && a->address.ss_family == b->address.ss_family &&
 	       address_is_same((const struct sockaddr *)&a->address, (const struct sockaddr *)&b->address);

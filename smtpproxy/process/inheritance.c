@@ -97,7 +97,7 @@ struct inheritance *inheritance_take(const char *path, char *error, size_t cap)
 	return NULL;
 }
 
-static int listens_at(int fd, const struct sockaddr *address)
+static bool listens_at(int fd, const struct sockaddr *address)
 {
 	struct sockaddr_storage own = { 0 };
 	socklen_t len = sizeof own;

@@ -12,25 +12,25 @@
 
 #define ERROR_MAX 8192u
 
-static int is_same(const char *a, const char *b)
+static bool is_same(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static int are_same_addresses(
+static bool are_same_addresses(
 	const struct sockaddr_storage *a, size_t a_count, const struct sockaddr_storage *b, size_t b_count)
 {
 	return a_count == b_count && (!a_count || !memcmp(a, b, a_count * sizeof *a));
 }
 
-static int is_same_backup(const struct smtpproxy_backup *a, const struct smtpproxy_backup *b)
+static bool is_same_backup(const struct smtpproxy_backup *a, const struct smtpproxy_backup *b)
 {
 	return are_same_addresses(a->paths, a->path_count, b->paths, b->path_count) && is_same(a->user, b->user) &&
 	       is_same(a->password_file, b->password_file) && is_same(a->ca, b->ca) && is_same(a->name, b->name) &&
 	       is_same(a->certificate, b->certificate) && is_same(a->key, b->key);
 }
 
-static int are_same_backups(
+static bool are_same_backups(
 	const struct smtpproxy_backup *a, size_t a_count, const struct smtpproxy_backup *b, size_t b_count)
 {
 	size_t i = 0;

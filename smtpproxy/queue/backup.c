@@ -79,7 +79,7 @@ void backup_give_up(struct backup *b, const char *why)
 {
 	if (b->state > BACKUP_SEEN && b->state != BACKUP_REFUSED) {
 		/* the gateway begins again and again; the cause is told */
-		const int again = why == backup_begins_again || (backup_refuses(b) && !backup_counts(b));
+		const bool again = why == backup_begins_again || (backup_refuses(b) && !backup_counts(b));
 		log_event(again ? LOG_DEBUG : LOG_WARNING, NULL, "backup given up", "backup=%u state=%s cause=%s",
 			b->index, states[b->state].name, why);
 		b->stats.given_up++;
@@ -95,12 +95,12 @@ void backup_use(struct backup *b, const struct backup_conf *conf, const char *wh
 	backup_give_up(b, why);
 }
 
-int backup_is_closed(const struct backup *b)
+bool backup_is_closed(const struct backup *b)
 {
 	for (unsigned i = 0; i < b->conf->path_count; i++)
 		if (b->paths[i].link.state != REDIS_LINK_IDLE)
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 /* The links of the former server close in their own time. Nothing of what it said is kept. */
@@ -170,14 +170,14 @@ int backup_refuses(const struct backup *b)
 	return b->refused_ms && redis_link_clock_ms() - b->refused_ms < 3 * REFUSED_RETRY_MS;
 }
 
-int backup_answers(const struct backup *b)
+bool backup_answers(const struct backup *b)
 {
 	return b->active || backup_refuses(b);
 }
 
 void backup_refused(struct backup *b, enum backup_refusal at, const char *answer)
 {
-	const int again = b->refusal == at && !strncmp(b->refused, answer, sizeof b->refused - 1);
+	const bool again = b->refusal == at && !strncmp(b->refused, answer, sizeof b->refused - 1);
 	const size_t n = row_of(answer);
 
 	b->refused_ms = redis_link_clock_ms();
@@ -351,7 +351,7 @@ void backup_tick(struct backup *b, int64_t now_ms)
 		backup_give_up(b, "no path answers");
 }
 
-int backup_stop(struct backup *b)
+bool backup_stop(struct backup *b)
 {
 	turn_end_cancel(&b->turn);
 	for (unsigned i = 0; i < b->conf->path_count; i++)

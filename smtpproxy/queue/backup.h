@@ -110,9 +110,9 @@ void backup_tick(struct backup *b, int64_t now_ms);
  * outlive it. @why: static text for the log. */
 void backup_use(struct backup *b, const struct backup_conf *conf, const char *why);
 /* Closes the links; true when all are closed. Call it until then. */
-int backup_stop(struct backup *b);
+bool backup_stop(struct backup *b);
 
-int backup_is_closed(const struct backup *b);
+bool backup_is_closed(const struct backup *b);
 
 /* Ask for the owner's record again: on_seen. Only when SEEN. */
 void backup_look_again(struct backup *b);
@@ -136,18 +136,18 @@ int backup_push(struct backup *b, enum change_kind kind, struct item *i);
 /* 1: it answers, and does not let this gateway in: it did so in the last seconds. */
 int backup_refuses(const struct backup *b);
 /* 1: it lets this gateway in, or refuses. 0: it is silent, or lost. */
-int backup_answers(const struct backup *b);
+bool backup_answers(const struct backup *b);
 /* Drop the line and begin again. @why: static text for the log. */
 void backup_give_up(struct backup *b, const char *why);
 extern const char backup_begins_again[]; /* such a @why: the server is used again at once */
 
 /* 1: it gets every change. It gets new items only if backup_counts(), or by on_room. */
-static inline int backup_is_live(const struct backup *b)
+static inline bool backup_is_live(const struct backup *b)
 {
 	return b->state >= BACKUP_COMPARING && b->state <= BACKUP_IN_SYNC;
 }
 /* 1: no message is stored without its answer. */
-static inline int backup_counts(const struct backup *b)
+static inline bool backup_counts(const struct backup *b)
 {
 	return b->state == BACKUP_MARKING || b->state == BACKUP_IN_SYNC;
 }
@@ -181,7 +181,7 @@ void queue_on_given_up(struct backup *b, enum backup_state was);
 /* The server has an owner of that higher epoch. */
 void queue_on_deposed(struct backup *b, uint64_t epoch);
 /* 1: a marker that was read leaves the server of @b behind, as its own marker has it. */
-int queue_is_behind(const struct backup *b);
+bool queue_is_behind(const struct backup *b);
 
 const char *backup_state_name(enum backup_state s);
 

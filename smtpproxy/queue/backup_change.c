@@ -52,16 +52,16 @@ static uint32_t change_bytes(const struct change *c)
 	return c->kind == CHANGE_REPLACE ? c->item->note_len : ITEM_FIELD_LEN;
 }
 
-static int fits(struct change_line *l, const struct change_call *call)
+static bool fits(struct change_line *l, const struct change_call *call)
 {
 	const struct change *c = change_at(l, l->sent + call->changes);
 	const struct change *before = change_at(l, l->sent + call->changes - 1);
 
 	if (c->kind != before->kind || c->kind == CHANGE_MARK)
-		return 0;
+		return false;
 	/* One call stores a message and its decided transaction, so that no server has only one of them. */
 	if (c->kind == CHANGE_PUT && before->item->with == c->item)
-		return 1;
+		return true;
 	return call->changes < CALL_CHANGES_MAX && call->bytes + change_bytes(c) <= CALL_BYTES_MAX;
 }
 

@@ -211,8 +211,8 @@ static int judge(struct backup *b, const char *info)
 /* Of a server that tells nothing of its configuration, only a snapshot that was written shows that it saves. */
 static int take_save(struct backup *b, const redisReply *reply)
 {
-	const int told = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-			 reply->element[1]->type == REDIS_REPLY_STRING;
+	const bool told = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+			  reply->element[1]->type == REDIS_REPLY_STRING;
 	const int saves = told ? reply->element[1]->len > 0 : b->has_saved;
 
 	if (saves && !b->saves_told && !b->is_probe)

@@ -59,7 +59,7 @@ static uint64_t bytes_of(const redisReply *values, size_t first, size_t step)
 }
 
 /* Its items are being read. */
-static int is_reading(const struct backup *b)
+static bool is_reading(const struct backup *b)
 {
 	return b->state == BACKUP_CLAIMED || b->state == BACKUP_COMPARING;
 }
@@ -68,7 +68,7 @@ static void take_items(struct backup *b, const redisReply *items)
 {
 	for (size_t i = 0; i + 1 < items->elements && is_reading(b); i += 2) {
 		const redisReply *field = items->element[i], *value = items->element[i + 1];
-		int is_name;
+		bool is_name;
 
 		if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
 			continue;
@@ -81,7 +81,7 @@ static void scan_answered(struct backup *b, const redisReply *reply)
 {
 	const size_t elements = b->reads == BACKUP_READS_NAMES ? 3 : 2;
 	const redisReply *items;
-	int is_last;
+	bool is_last;
 
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != elements ||
 		reply->element[0]->type != REDIS_REPLY_STRING || reply->element[1]->type != REDIS_REPLY_ARRAY ||

@@ -152,7 +152,7 @@ static void call_done(struct backup *b, const struct change_call *call)
 /* The server's memory is full. It did nothing of the call. */
 static void call_refused(struct backup *b, const struct change_call *call)
 {
-	const int counts = backup_counts(b);
+	const bool counts = backup_counts(b);
 
 	if (counts)
 		log_paced(LOG_WARNING, NULL, "backup is full", "backup=%u changes=%u effect=\"%s\" remedy=\"%s\"",

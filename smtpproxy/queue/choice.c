@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-static int is_candidate(unsigned server, unsigned at)
+static bool is_candidate(unsigned server, unsigned at)
 {
 	return server == at || server >= BACKUPS;
 }
 
-static int is_away(const struct choice_server *s)
+static bool is_away(const struct choice_server *s)
 {
 	return s->sight.state == SIGHT_AWAY;
 }
@@ -59,7 +59,7 @@ static unsigned latest(const struct choice_server *servers, unsigned count, unsi
 	for (unsigned n = 0; n < count; n++) {
 		const struct choice_server *s = &servers[n];
 		/* A spare's marker names the place that it had. */
-		const int was_at = n == at || (n >= BACKUPS && !strcmp(s->sight.marker.members[at], s->run_id));
+		const bool was_at = n == at || (n >= BACKUPS && !strcmp(s->sight.marker.members[at], s->run_id));
 
 		if (n != taken && s->sight.state == SIGHT_MARKED && was_at &&
 			(best == count || s->sight.marker.version > servers[best].sight.marker.version))
@@ -101,33 +101,33 @@ void choice_make(const struct choice_server *servers, unsigned count, unsigned c
 }
 
 /* It names a server that is not there: with another one, or alone, that one may have gone on. */
-static int lacks_member(const struct choice_server *servers, unsigned count, const unsigned chosen[static BACKUPS],
+static bool lacks_member(const struct choice_server *servers, unsigned count, const unsigned chosen[static BACKUPS],
 	const struct marker *m)
 {
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const unsigned n = running(servers, count, named(m, i));
 
 		if (named(m, i)[0] && n != chosen[0] && n != chosen[1])
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* A member of the highest marker, or of one that would be read, is not among the chosen ones. */
-static int lacks_any_member(
+static bool lacks_any_member(
 	const struct choice_server *servers, unsigned count, const unsigned chosen[static BACKUPS], unsigned mask)
 {
 	const uint64_t version = highest(servers, count)->sight.marker.version;
 
 	for (unsigned n = 0; n < count; n++) {
 		const struct sight *s = &servers[n].sight;
-		const int is_read = (mask & 1 && n == chosen[0]) || (mask & 2 && n == chosen[1]);
+		const bool is_read = (mask & 1 && n == chosen[0]) || (mask & 2 && n == chosen[1]);
 
 		if (s->state == SIGHT_MARKED && (is_read || s->marker.version == version) &&
 			lacks_member(servers, count, chosen, &s->marker))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 enum recovery_step choice_decide(const struct choice_server *servers, unsigned count,

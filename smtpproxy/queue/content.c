@@ -6,7 +6,7 @@
 
 #define VERSION 1u
 
-static int has_name(enum item_kind kind)
+static bool has_name(enum item_kind kind)
 {
 	return kind == ITEM_MESSAGE || kind == ITEM_DECIDED || kind == ITEM_ORDER;
 }

@@ -34,7 +34,7 @@ struct content {
 };
 
 /* Of two states of one message: true if @s was written before the one with these numbers. */
-static inline int content_state_is_earlier(const struct content *s, uint16_t attempts, uint16_t steps)
+static inline bool content_state_is_earlier(const struct content *s, uint16_t attempts, uint16_t steps)
 {
 	return s->attempts != attempts ? s->attempts < attempts : s->steps < steps;
 }

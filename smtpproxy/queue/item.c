@@ -27,7 +27,7 @@ static const struct {
 	[ITEM_GONE] = { "gone", 0 },
 };
 
-int item_may_move(enum item_state from, enum item_state to)
+bool item_may_move(enum item_state from, enum item_state to)
 {
 	return (states[from].may_move_to & 1u << to) != 0;
 }

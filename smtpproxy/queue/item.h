@@ -7,6 +7,7 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_ITEM_H
 #define CSSL_SMTPPROXY_QUEUE_ITEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -76,7 +77,7 @@ struct item {
 };
 
 /* True if the table of moves allows the move. */
-int item_may_move(enum item_state from, enum item_state to);
+bool item_may_move(enum item_state from, enum item_state to);
 void item_move(struct item *i, enum item_state to);
 const char *item_state_name(enum item_state s);
 

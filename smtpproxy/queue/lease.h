@@ -8,6 +8,7 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_LEASE_H
 #define CSSL_SMTPPROXY_QUEUE_LEASE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct lease {
@@ -30,8 +31,7 @@ static inline void lease_wait_out(struct lease *l, int64_t now_ms)
 		l->from_ms = now_ms + l->len_ms;
 }
 
-/* 1 or 0. */
-static inline int lease_holds(const struct lease *l, int64_t now_ms)
+static inline bool lease_holds(const struct lease *l, int64_t now_ms)
 {
 	return now_ms >= l->from_ms && now_ms < l->until_ms;
 }

@@ -12,17 +12,17 @@ enum sight_state marker_judge(const struct marker *m, const char *run_id)
 
 /* A member that did not answer may have items that the others lack: it may have gone on alone under a higher
  * version. */
-static int member_is_missing(const struct sight *sights, unsigned mask)
+static bool member_is_missing(const struct sight *sights, unsigned mask)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		for (unsigned j = 0; j < BACKUPS; j++)
 			if (mask & 1u << i && sights[j].state == SIGHT_AWAY &&
 				(sights[i].marker.members[j][0] || sights[i].marker.apart[j][0]))
-				return 1;
-	return 0;
+				return true;
+	return false;
 }
 
-int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at)
+bool marker_is_apart(const struct marker *m, const struct sight *other, unsigned at)
 {
 	return other->state == SIGHT_MARKED && m->apart[at][0] && !strcmp(m->apart[at], other->marker.run_id) &&
 	       other->marker.version >= m->apart_version;
@@ -36,21 +36,21 @@ void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN +
 	memcpy(l->run_id, run_id, sizeof l->run_id);
 }
 
-int marker_changed(const struct sight *before, const struct sight *now)
+bool marker_changed(const struct sight *before, const struct sight *now)
 {
 	const struct marker *m = &before->marker, *n = &now->marker;
 
 	if (now->state == SIGHT_AWAY)
-		return 0;
+		return false;
 	if (now->state != before->state || m->epoch != n->epoch || strcmp(m->nonce, n->nonce))
-		return 1;
+		return true;
 	return now->state == SIGHT_MARKED && (m->version != n->version || strcmp(m->by, n->by));
 }
 
-static int leaves_behind(const struct marker_left *l, const struct marker *m)
+static bool leaves_behind(const struct marker_left *l, const struct marker *m)
 {
 	if (!l->run_id[0] || strcmp(l->run_id, m->run_id))
-		return 0;
+		return false;
 	return m->version <= l->version || (m->version <= l->sent && l->by[0] && !strcmp(m->by, l->by));
 }
 
@@ -107,7 +107,7 @@ static struct marker_left replaced_read(const char *at)
 	return l;
 }
 
-int marker_is_replaced(const char *replaced, const struct marker *m)
+bool marker_is_replaced(const char *replaced, const struct marker *m)
 {
 	const struct marker_left l = replaced_read(find(replaced, REPLACED_LEN, m->run_id, RUN_ID_LEN));
 
@@ -141,14 +141,14 @@ void marker_merge_replaced(char replaced[static REPLACED_MAX + 1], const char *o
 	}
 }
 
-int marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS])
+bool marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS])
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (read[i].run_id[0] &&
 			(!strcmp(m->members[i], read[i].run_id) || leaves_behind(&read[i].left[0], m) ||
 				leaves_behind(&read[i].left[1], m) || marker_is_replaced(read[i].replaced, m)))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 uint64_t marker_owner_version(const char *owners, const char *nonce)
@@ -180,12 +180,12 @@ void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker 
 	note_owner(owners, m->by, m->version);
 }
 
-static int any_is_away(const struct sight *sights)
+static bool any_is_away(const struct sight *sights)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (sights[i].state == SIGHT_AWAY)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* The backups that have to be read beside the chosen ones: those that these name as apart, and those that went on

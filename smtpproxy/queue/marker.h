@@ -95,15 +95,15 @@ struct sight {
 
 /* 1: another gateway claimed or marked the server after it gave the answer @before, and before it gave @now. AWAY: not
  * known. */
-int marker_changed(const struct sight *before, const struct sight *now);
+bool marker_changed(const struct sight *before, const struct sight *now);
 
 /* 1: @other is marked, and its content belongs to the queue of @m, although it went on alone. Else 0. @at: its
  * index. */
-int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
+bool marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
 
 /* 1: the server of @m was only left behind by one of those that were read. None of these has a lower version. @read:
  * their markers; all zero: not read. */
-int marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS]);
+bool marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS]);
 
 /* Makes @l that of the process @run_id: of an earlier one nothing is kept. */
 void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN + 1]);
@@ -118,7 +118,7 @@ void marker_note_replaced(char replaced[static REPLACED_MAX + 1], const struct m
 /* And so are the @others. */
 void marker_merge_replaced(char replaced[static REPLACED_MAX + 1], const char *others);
 /* 1: the server of @m was replaced, and has not gone on since. */
-int marker_is_replaced(const char *replaced, const struct marker *m);
+bool marker_is_replaced(const char *replaced, const struct marker *m);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);

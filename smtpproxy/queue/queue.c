@@ -87,7 +87,7 @@ static void tell_take(struct turn_end *t)
 
 static void stop_further(struct queue *q)
 {
-	int closed = 1;
+	bool closed = true;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
 		closed &= backup_stop(&q->backups[i]);

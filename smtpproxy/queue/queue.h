@@ -90,10 +90,10 @@ void queue_destroy(struct queue *q); /* call it after on_stopped; NULL is legal 
 /* The time of day as the queue counts it: the wall clock, but without the jumps when that is set (queue_clock.h). */
 int64_t queue_now_ms(const struct queue *q);
 
-/* Messages can be added. 1 or 0. */
-int queue_is_ready(const struct queue *q);
-/* memory_max is used up, until a tenth of it is free again. 1 or 0. */
-int queue_is_full(const struct queue *q);
+/* Messages can be added. */
+bool queue_is_ready(const struct queue *q);
+/* memory_max is used up, until a tenth of it is free again. */
+bool queue_is_full(const struct queue *q);
 
 /* An operator's order: a standby takes over now; an owner goes on without absent members, or claims servers that came
  * back empty although another gateway may have owned them meanwhile. If no server that answers is complete, it goes on
@@ -184,7 +184,7 @@ struct queue_taken {
 
 /* 0: as many deletes are unconfirmed as a crash may repeat deliveries: on_may_take tells when a backup has confirmed
  * some, or is given up. While no backup counts there is no bound: nobody could confirm them. Else 1. */
-int queue_may_take(const struct queue *q);
+bool queue_may_take(const struct queue *q);
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
  * below; NONE, also when queue_order() stops it: on_due tells when that changes; LATER. */
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);
@@ -196,7 +196,7 @@ void queue_taken_free(struct queue_taken *t);
 
 /* Ask right before each final dot. 1: no other gateway can have the queue: the lease holds; or this one is ALONE, no
  * server answers, and this process was not stopped just now. Else 0. */
-int queue_may_deliver(const struct queue *q);
+bool queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */
 int queue_done(struct queue *q, uint64_t id);

@@ -38,12 +38,12 @@ void queue_tell_ready(struct queue *q)
 		q->ops->on_unready(q->user);
 }
 
-int queue_is_ours(const struct queue *q, const struct backup *b)
+bool queue_is_ours(const struct queue *q, const struct backup *b)
 {
 	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
 }
 
-int queue_is_behind(const struct backup *b)
+bool queue_is_behind(const struct backup *b)
 {
 	const struct queue *q = queue_of(b);
 	const struct marker *m = &b->sight.marker;
@@ -52,7 +52,7 @@ int queue_is_behind(const struct backup *b)
 	       (m->version <= q->from_version && marker_is_behind(m, q->from_markers));
 }
 
-int queue_is_branch(const struct queue *q, const struct backup *b)
+bool queue_is_branch(const struct queue *q, const struct backup *b)
 {
 	return b->sight.state == SIGHT_MARKED && !queue_is_ours(q, b) && !queue_is_behind(b);
 }
@@ -106,21 +106,21 @@ static void compare_item(struct queue *q, struct backup *b, const char *field, s
 /* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed
  * it, because a standby waits longer than that. Later, an operator has to order it, unless there is no other gateway.
  */
-static int may_claim(const struct queue *q, struct backup *b)
+static bool may_claim(const struct queue *q, struct backup *b)
 {
 	int64_t now_ms = redis_link_clock_ms();
 	const char *cause = "another gateway may own the queue; an operator has to order the takeover";
 
 	if (now_ms < b->fill_after_ms)
-		return 0;
+		return false;
 	if (queue_spares_waits(q, b))
 		cause = "another server of the file does not answer, and may be the one that this place waits for";
 	else if (queue_is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
-		return 1;
+		return true;
 	if (b->not_used != cause)
 		log_event(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=\"%s\"", b->index, cause);
 	b->not_used = cause;
-	return 0;
+	return false;
 }
 
 /* Until it was read it is apart, also when it is lost again meanwhile. The next marker is above its own one: if the
@@ -212,7 +212,7 @@ void queue_on_item(struct backup *b, const char *field, size_t field_len, const 
 void queue_on_read(struct backup *b)
 {
 	struct queue *q = queue_of(b);
-	int owned = queue_owns(q);
+	bool owned = queue_owns(q);
 
 	if (b->state == BACKUP_COMPARING) {
 		b->fill_next = q->items.oldest;
@@ -326,7 +326,7 @@ void queue_on_room(struct backup *b)
 		return;
 	while (b->fill_next && b->line.count < FILL_AHEAD) {
 		struct item *i = b->fill_next;
-		const int lacks = !(i->seen & 1u << b->index);
+		const bool lacks = !(i->seen & 1u << b->index);
 
 		b->fill_next = i->newer;
 		/* The state of a message that it has may be an older one. */
@@ -339,7 +339,7 @@ void queue_on_room(struct backup *b)
 void queue_on_given_up(struct backup *b, enum backup_state was)
 {
 	struct queue *q = queue_of(b);
-	const int was_read = (q->reads & 1u << b->index) != 0;
+	const bool was_read = (q->reads & 1u << b->index) != 0;
 	unsigned joining;
 
 	q->reads &= ~(1u << b->index);

@@ -76,18 +76,18 @@ int queue_decide(struct queue *q, struct content_bytes name, struct content_byte
 	i = queue_decided_make(q, name, reply);
 	if (!i)
 		return CSSL_E_NO_MEMORY;
-	queue_push(q, CHANGE_PUT, i, 1);
+	queue_push(q, CHANGE_PUT, i, true);
 	return 0;
 }
 
 /* 1: @i is the transaction of that name, and its reply is in @out. */
-static int reply_of(
+static bool reply_of(
 	struct queue *q, const struct item *i, struct content_bytes name, char *out, size_t cap, size_t *len)
 {
 	uint8_t *plain = malloc(i->sealed_len);
 	struct content c;
-	const int is = plain && !queue_unseal(q, ITEM_DECIDED, i->id, i->sealed, i->sealed_len, plain, &c) &&
-		       c.name.len == name.len && !memcmp(c.name.data, name.data, name.len);
+	const bool is = plain && !queue_unseal(q, ITEM_DECIDED, i->id, i->sealed, i->sealed_len, plain, &c) &&
+			c.name.len == name.len && !memcmp(c.name.data, name.data, name.len);
 
 	if (is) {
 		*len = c.rest.len < cap ? c.rest.len : cap;
@@ -164,7 +164,7 @@ int queue_decided_forget_oldest(struct queue *q)
 	r = drop_oldest(q);
 	if (!r) {
 		/* The sessions' own ledger knows what this gateway decided, as long as it forgets nothing. */
-		const int here = i->id >> QUEUE_ID_EPOCH == q->shared.epoch && i->accepted_ms >= q->active_ms;
+		const bool here = i->id >> QUEUE_ID_EPOCH == q->shared.epoch && i->accepted_ms >= q->active_ms;
 
 		until_ms = here ? &q->forgot_here_ms : &q->forgot_before_ms;
 		if (*until_ms < i->accepted_ms + kept_ms(q))

@@ -43,7 +43,7 @@ static void into_held(struct queue *q, struct item *i)
 	i->to->held++;
 }
 
-int queue_may_take(const struct queue *q)
+bool queue_may_take(const struct queue *q)
 {
 	return q->stats.deletes_unconfirmed < QUEUE_UNCONFIRMED_MAX || !queue_counting(q);
 }
@@ -87,16 +87,16 @@ void queue_taken_free(struct queue_taken *t)
 	memset(t, 0, sizeof *t);
 }
 
-int queue_may_deliver(const struct queue *q)
+bool queue_may_deliver(const struct queue *q)
 {
 	const int64_t now_ms = redis_link_clock_ms();
 
 	if (q->state != QUEUE_ACTIVE)
-		return 0;
+		return false;
 	if (lease_holds(&q->lease, now_ms))
-		return 1;
+		return true;
 	if (queue_backups_in(q, ~(1u << BACKUP_AWAY)))
-		return 0;
+		return false;
 	/* While this process was stopped, another one may have been started in its place. The servers tell, if one
 	 * answers. */
 	return q->conf.role == QUEUE_ALONE && now_ms >= q->lease.from_ms && now_ms - q->ticked_ms <= QUEUE_STALL_MS &&
@@ -131,7 +131,7 @@ static int set_state(struct queue *q, struct item *i, struct content *state)
 	i->steps = state->steps;
 	i->due_ms = state->at_ms;
 	q->alone += !queue_counting(q);
-	queue_push(q, CHANGE_REPLACE, i, 0);
+	queue_push(q, CHANGE_REPLACE, i, false);
 	return 0;
 }
 

@@ -17,7 +17,7 @@ static int by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-int queue_is_gone(struct queue *q, uint64_t id)
+bool queue_is_gone(struct queue *q, uint64_t id)
 {
 	if (q->gone_count - q->gone_sorted > GONE_UNSORTED_MAX) {
 		qsort(q->gone, q->gone_count, sizeof *q->gone, by_number);
@@ -25,7 +25,7 @@ int queue_is_gone(struct queue *q, uint64_t id)
 	}
 	for (size_t n = q->gone_sorted; n < q->gone_count; n++)
 		if (q->gone[n] == id)
-			return 1;
+			return true;
 	return q->gone_sorted && bsearch(&id, q->gone, q->gone_sorted, sizeof id, by_number);
 }
 
@@ -36,15 +36,15 @@ void queue_keep_gone(struct queue *q, uint64_t id)
 		q->gone[q->gone_count++] = id;
 }
 
-int queue_any_apart(const struct queue *q)
+bool queue_any_apart(const struct queue *q)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->shared.marker.apart[i][0])
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
-int queue_any_unread(const struct queue *q)
+bool queue_any_unread(const struct queue *q)
 {
 	return q->shared.marker.unread || queue_any_apart(q) || queue_spares_any_owed(q);
 }
@@ -66,7 +66,7 @@ void queue_note_gone(struct queue *q, const struct item *i)
 	if (!grave)
 		return;
 	q->stats.graves++;
-	queue_push(q, CHANGE_PUT, grave, 1);
+	queue_push(q, CHANGE_PUT, grave, true);
 }
 
 /* Messages that one of the servers had, and of which another one has the grave. A delivery under way goes on. */

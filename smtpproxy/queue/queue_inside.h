@@ -135,7 +135,7 @@ static inline uint32_t queue_source_of(const struct queue *q, struct content_byt
 }
 
 /* Changes go to the backups. */
-static inline int queue_owns(const struct queue *q)
+static inline bool queue_owns(const struct queue *q)
 {
 	return q->state == QUEUE_ACTIVE || q->state == QUEUE_FLUSHING;
 }
@@ -170,10 +170,10 @@ void queue_tell_ready(struct queue *q);
 void queue_consider(struct queue *q);
 /* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but
  * what was claimed before this queue was read back may have more. */
-int queue_is_ours(const struct queue *q, const struct backup *b);
+bool queue_is_ours(const struct queue *q, const struct backup *b);
 /* 1: the server went on under a marker that nobody knew when this queue was read back, or without the servers that were
  * read: it has messages that no other server has. */
-int queue_is_branch(const struct queue *q, const struct backup *b);
+bool queue_is_branch(const struct queue *q, const struct backup *b);
 
 /* queue_rivals.c */
 /* True if a backup is in sync, so it has all that is in memory. */
@@ -183,7 +183,7 @@ static inline unsigned queue_is_complete(const struct queue *q)
 }
 void queue_depose(struct queue *q, uint64_t epoch);
 /* 1: no server has all that is in memory, as far as this process knows without the sight of @b. */
-int queue_may_hold_more(const struct queue *q, const struct backup *b);
+bool queue_may_hold_more(const struct queue *q, const struct backup *b);
 /* The record of @b has a higher epoch. */
 void queue_meet_rival(struct queue *q, const struct backup *b);
 /* @spare has no place here. Its owner may have replaced all servers that have one, so nothing else tells of it. */
@@ -193,11 +193,11 @@ void queue_outrank(struct queue *q);
 
 /* queue_rivals.c */
 /* 1: a decision about these may be made: they were asked just now, and after an order. */
-int queue_is_fresh(const struct queue *q);
-/* WATCHING: for takeover_ms. 1 or 0. */
-int queue_owner_is_silent(struct queue *q);
+bool queue_is_fresh(const struct queue *q);
+/* WATCHING: for takeover_ms. */
+bool queue_owner_is_silent(struct queue *q);
 /* LOOKING: 1: no other gateway owns the queue. 0: not known yet, or one does; then this one is WATCHING. */
-int queue_meets_no_owner(struct queue *q);
+bool queue_meets_no_owner(struct queue *q);
 
 /* queue_spares.c: servers that take the place of a lost backup. Those of the file that no place uses are watched by
  * probes, which only look.
@@ -213,7 +213,7 @@ int queue_meets_no_owner(struct queue *q);
  * A gateway that starts, or watches, gives each place the server that the markers name (choice.h).
  */
 void queue_spares_begin(struct queue *q);
-int queue_spares_stop(struct queue *q); /* 1: all links are closed. Call it until then. */
+bool queue_spares_stop(struct queue *q); /* 1: all links are closed. Call it until then. */
 void queue_spares_tick(struct queue *q, int64_t now_ms);
 
 /* Of the servers of the file. */
@@ -221,15 +221,15 @@ const struct backup *queue_server(const struct queue *q, unsigned server);
 const char *queue_server_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX]);
 
 /* LOOKING, WATCHING: 1: a place gets another server, or its server has not had the time to answer yet. */
-int queue_spares_choose(struct queue *q);
+bool queue_spares_choose(struct queue *q);
 /* As recovery_decide(), for the servers that the places have. */
 enum recovery_step queue_spares_decide(struct queue *q, enum recovery_trust trust, unsigned *mask);
 /* ACTIVE: look which servers are owed a place. */
 void queue_spares_note_owed(struct queue *q);
 /* 1: a server without a place may have messages that are in no backup. */
-int queue_spares_any_owed(const struct queue *q);
+bool queue_spares_any_owed(const struct queue *q);
 /* 1: @b does not hold what its place waits for, and another server may. */
-int queue_spares_waits(const struct queue *q, const struct backup *b);
+bool queue_spares_waits(const struct queue *q, const struct backup *b);
 
 /* queue_recovery.c */
 void queue_recover(struct queue *q);
@@ -248,19 +248,19 @@ void queue_unite_interrupted(struct queue *q, const struct backup *b);
 /* queue_read.c: an item that was read, into memory; and when all are there, into its destination's line. */
 /* 1: @i was read, and its later states and its grave may not have been: a server is being read, or @i is of one that
  * was lost before its end. */
-int queue_is_half_read(const struct queue *q, const struct item *i);
-/* READING: each server has told what it has. Returns 1 if messages that only one of them has are fetched now. */
-int queue_fetch_told(struct queue *q);
+bool queue_is_half_read(const struct queue *q, const struct item *i);
+/* READING: each server has told what it has. Returns whether messages that only one of them has are fetched now. */
+bool queue_fetch_told(struct queue *q);
 void queue_told_clear(struct queue *q);
 void queue_apply_states(struct queue *q);
 void queue_sort(struct queue *q);
 
 /* queue_gone.c: @i is about to be deleted. Remember its id, if a server that was not read may still have it. */
 void queue_note_gone(struct queue *q, const struct item *i);
-int queue_is_gone(struct queue *q, uint64_t id);
-int queue_any_apart(const struct queue *q);
+bool queue_is_gone(struct queue *q, uint64_t id);
+bool queue_any_apart(const struct queue *q);
 /* 1: a server that is not in sync may have messages that were here, too, and that are deleted. */
-int queue_any_unread(const struct queue *q);
+bool queue_any_unread(const struct queue *q);
 void queue_keep_gone(struct queue *q, uint64_t id);
 /* All has been read: delete what has a grave. */
 void queue_bury(struct queue *q);
@@ -281,7 +281,7 @@ int queue_unseal(const struct queue *q, enum item_kind kind, uint64_t id, const 
 /* A new item with that content. NULL: out of memory. */
 struct item *queue_make(struct queue *q, enum item_kind kind, const struct content *c);
 /* Push it to every live backup, a new item only to those that count; those owe an answer if @waits is 1. */
-void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits);
+void queue_push(struct queue *q, enum change_kind kind, struct item *i, bool waits);
 void queue_answered(struct queue *q, struct item *i, unsigned bits);
 void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome);
 void queue_wait_for_mark(struct queue *q, struct backup *b);
@@ -298,8 +298,8 @@ void queue_append(struct queue *q, struct item *i);
 uint64_t queue_memory(const struct queue *q);
 /* Every tick: tells the owner when queue_is_full() changes. */
 void queue_follow_fill(struct queue *q);
-/* A message for @d (NULL: of a new destination) can be added. 1 or 0. */
-int queue_has_room(struct queue *q, const struct queue_destination *d);
+/* A message for @d (NULL: of a new destination) can be added. */
+bool queue_has_room(struct queue *q, const struct queue_destination *d);
 
 /* queue_orders.c */
 int queue_order_read(struct queue *q, struct item *i, const struct content *o);

@@ -28,9 +28,9 @@ void queue_mark(struct queue *q)
 }
 
 /* A server that was full just now joins when it has answered all, so that it refuses while it does not count yet. */
-static int is_filled(const struct backup *b)
+static bool is_filled(const struct backup *b)
 {
-	const int careful = b->fill_after_ms && redis_link_clock_ms() < b->fill_after_ms + QUEUE_FILL_AGAIN_MS;
+	const bool careful = b->fill_after_ms && redis_link_clock_ms() < b->fill_after_ms + QUEUE_FILL_AGAIN_MS;
 
 	return b->state == BACKUP_FILLING && !b->fill_next && !(careful && b->line.count);
 }
@@ -40,17 +40,17 @@ static int is_filled(const struct backup *b)
  * deliver the same messages again. A member that came back as a new process has lost what it held, and counts no more.
  * One that is ours and is being filled is not absent. An operator may order it, and a gateway that is alone misleads
  * nobody: when it starts, it waits for every server (trust_of). */
-static int may_join(const struct queue *q, struct backup *b)
+static bool may_join(const struct queue *q, struct backup *b)
 {
 	static const char cause[] = "the other one was complete last; an operator has to order the takeover";
 	unsigned absent = 0, lost = 0;
 
 	if (queue_counting(q) || q->orders || q->conf.role == QUEUE_ALONE ||
 		!strcmp(q->shared.marker.members[b->index], b->run_id))
-		return 1;
+		return true;
 	for (unsigned i = 0; i < BACKUPS; i++) {
-		const int is_absent = q->shared.marker.members[i][0] && !backup_is_live(&q->backups[i]) &&
-				      !strcmp(q->shared.marker.members[i], q->backups[i].run_id);
+		const bool is_absent = q->shared.marker.members[i][0] && !backup_is_live(&q->backups[i]) &&
+				       !strcmp(q->shared.marker.members[i], q->backups[i].run_id);
 
 		absent += is_absent;
 		lost += is_absent && !backup_answers(&q->backups[i]); /* else nobody shall take over because of it */
@@ -65,7 +65,7 @@ static int may_join(const struct queue *q, struct backup *b)
  * waits for the others, if any counts. A gateway that is alone has no rival. */
 void queue_join_filled(struct queue *q)
 {
-	const int has_to_wait = queue_counting(q) && q->conf.role != QUEUE_ALONE;
+	const bool has_to_wait = queue_counting(q) && q->conf.role != QUEUE_ALONE;
 	unsigned may = 0;
 
 	for (unsigned i = 0; i < BACKUPS; i++)

@@ -23,7 +23,7 @@ static void enter(struct queue *q, struct queue_destination *d, struct item *i)
 }
 
 /* It was given and not read: not every backup has it. */
-static int is_unstored(const struct item *i)
+static bool is_unstored(const struct item *i)
 {
 	return i->state == ITEM_STORING && !(i->seen & ITEM_FRESH);
 }
@@ -123,7 +123,7 @@ static int keep(struct queue *q, struct queue_destination *d, const struct conte
 		if (is_unstored(old))
 			queue_remove(q, old);
 	}
-	queue_push(q, CHANGE_PUT, i, 1);
+	queue_push(q, CHANGE_PUT, i, true);
 	return 0;
 }
 

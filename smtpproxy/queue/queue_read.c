@@ -138,7 +138,7 @@ static int keep_item(struct queue *q, struct backup *b, enum item_kind kind, uin
 }
 
 /* The server that shows the messages themselves has no copy of @i that can be opened, or has not shown it yet. */
-static int is_wanted(const struct item *i)
+static bool is_wanted(const struct item *i)
 {
 	return !i || i->state == ITEM_OPAQUE;
 }
@@ -158,7 +158,7 @@ static int keep_name(struct queue *q, const struct backup *b, uint64_t id)
 	return 0;
 }
 
-int queue_fetch_told(struct queue *q)
+bool queue_fetch_told(struct queue *q)
 {
 	size_t missing = 0;
 
@@ -172,10 +172,10 @@ int queue_fetch_told(struct queue *q)
 	}
 	q->told_count = 0; /* they are not told again */
 	if (!missing)
-		return 0;
+		return false;
 	q->reads |= 1u << q->told_by;
 	backup_fetch(&q->backups[q->told_by], q->told, missing);
-	return 1;
+	return true;
 }
 
 void queue_told_clear(struct queue *q)
@@ -243,37 +243,37 @@ static void apply(struct queue *q, struct item *i, struct read_state *s)
 	free(plain);
 }
 
-static int is_apart(const struct queue *q, unsigned at)
+static bool is_apart(const struct queue *q, unsigned at)
 {
 	return q->shared.marker.apart[at][0] != '\0';
 }
 
 /* A server that has not shown @i yet may still do so, with a later state, or show its grave. But nothing waits for one
  * that is absent and has not shown it. */
-int queue_is_half_read(const struct queue *q, const struct item *i)
+bool queue_is_half_read(const struct queue *q, const struct item *i)
 {
 	for (unsigned n = 0; n < BACKUPS; n++) {
-		const int is_next = q->backups[n].state == BACKUP_CLAIMING; /* it is read next */
+		const bool is_next = q->backups[n].state == BACKUP_CLAIMING; /* it is read next */
 
 		if (q->reads & 1u << n || (is_apart(q, n) && (is_next || i->seen & 1u << n)))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* 1: it has to wait. */
-static int apply_one(struct queue *q, struct read_state *s)
+static bool apply_one(struct queue *q, struct read_state *s)
 {
 	struct item *i = item_find(&q->items, s->id);
 
 	if (i ? i->seen & ITEM_FRESH && queue_is_half_read(q, i) : is_apart(q, s->at))
-		return 1;
+		return true;
 	if (i && i->state == ITEM_OPAQUE)
 		set_note(q, i, s);
 	else if (i && i->seen & ITEM_FRESH)
 		apply(q, i, s);
 	free(s->sealed);
-	return 0;
+	return false;
 }
 
 void queue_apply_states(struct queue *q)

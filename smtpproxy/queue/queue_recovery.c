@@ -120,7 +120,7 @@ static enum recovery_trust trust_of(const struct queue *q)
 }
 
 /* Not of one that refuses: that was told, and nobody shall take over because of it. */
-static int is_silent(const struct backup *b)
+static bool is_silent(const struct backup *b)
 {
 	return b->sight.state == SIGHT_AWAY && !backup_answers(b);
 }
@@ -347,7 +347,7 @@ static void begin_again(struct queue *q, const struct backup *lost)
 
 void queue_recovery_claimed(struct queue *q, struct backup *b)
 {
-	int changed = 0;
+	bool changed = false;
 
 	if (q->lease.from_ms)
 		lease_wait_out(&q->lease, redis_link_clock_ms());

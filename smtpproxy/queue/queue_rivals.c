@@ -66,7 +66,7 @@ static int64_t asked_ms(const struct queue *q)
 }
 
 /* A server that does not answer in time is no longer SEEN. */
-int queue_is_fresh(const struct queue *q)
+bool queue_is_fresh(const struct queue *q)
 {
 	const int64_t at_ms = asked_ms(q);
 
@@ -75,11 +75,11 @@ int queue_is_fresh(const struct queue *q)
 }
 
 /* A standby asks again and again whether the owner renews its lease. */
-int queue_owner_is_silent(struct queue *q)
+bool queue_owner_is_silent(struct queue *q)
 {
 	const int64_t most_ms = q->conf.takeover_ms;
 	int64_t longest_ms = 0;
-	int silent = 1;
+	bool silent = true;
 
 	watch(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -88,7 +88,7 @@ int queue_owner_is_silent(struct queue *q)
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		if (q->backups[i].state != BACKUP_SEEN || q->watched[i].silent_ms > most_ms)
 			continue;
-		silent = 0;
+		silent = false;
 		if (longest_ms > most_ms)
 			log_paced(LOG_WARNING, NULL, "queue waits for its former owner",
 				"backup=%u ms=%lld cause=\"%s\"", i, (long long)(most_ms - q->watched[i].silent_ms),
@@ -101,20 +101,20 @@ enum owner_sign { OWNER_SILENT, OWNER_UNKNOWN, OWNER_LIVES };
 
 /* Another server names it as a member: its owner may hold in memory what it has lost, and fills it if it has the time
  * for that. A gateway that is alone has ended, so nobody does. */
-static int lost_a_members_content(const struct queue *q, unsigned at)
+static bool lost_a_members_content(const struct queue *q, unsigned at)
 {
 	if (q->conf.role == QUEUE_ALONE || q->backups[at].sight.state != SIGHT_EMPTY)
-		return 0;
+		return false;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].sight.state == SIGHT_MARKED && q->backups[i].sight.marker.members[at][0])
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
 {
 	const struct marker *m = &q->backups[at].sight.marker;
-	const int emptied = lost_a_members_content(q, at);
+	const bool emptied = lost_a_members_content(q, at);
 	const int64_t fresh_ms = emptied ? q->conf.takeover_ms : FRESH_HEARTBEATS * q->conf.heartbeat_ms;
 
 	if (q->backups[at].state != BACKUP_SEEN || (!m->epoch && !emptied) || !strcmp(m->nonce, q->shared.nonce)) {
@@ -141,7 +141,7 @@ static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
  * standby. This only saves mail from delays. The queue epoch and the queue lease guarantee that no two gateways write
  * or deliver.
  */
-int queue_meets_no_owner(struct queue *q)
+bool queue_meets_no_owner(struct queue *q)
 {
 	int64_t now_ms = redis_link_clock_ms();
 	enum owner_sign sign = OWNER_SILENT;
@@ -161,7 +161,7 @@ int queue_meets_no_owner(struct queue *q)
 		q->conf.role = QUEUE_STANDBY;
 	q->looked_ms = now_ms;
 	queue_move(q, QUEUE_WATCHING);
-	return 0;
+	return false;
 }
 
 void queue_depose(struct queue *q, uint64_t epoch)
@@ -195,7 +195,7 @@ static uint64_t complete_version(const struct queue *q)
 
 /* Whoever wrote the marker @m has read a server that was complete, or waits for it. It counts on from there: a lower
  * version was written before. */
-static int marker_knows(const struct queue *q, const struct marker *m)
+static bool marker_knows(const struct queue *q, const struct marker *m)
 {
 	const uint64_t version = complete_version(q);
 
@@ -206,24 +206,24 @@ static int marker_knows(const struct queue *q, const struct marker *m)
 			continue;
 		if (!strcmp(m->members[i], ours->run_id) || !strcmp(m->apart[i], ours->run_id) ||
 			(!strcmp(m->left[i].run_id, ours->run_id) && m->left[i].version >= version))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-int queue_may_hold_more(const struct queue *q, const struct backup *b)
+bool queue_may_hold_more(const struct queue *q, const struct backup *b)
 {
 	const struct marker_left *ours = &q->shared.marker.left[b->index];
 
 	if (!queue_mail(q) || queue_is_complete(q))
-		return 0;
+		return false;
 	return ours->version != complete_version(q) || strcmp(b->run_id, ours->run_id);
 }
 
 /* 1: the gateway that owns and marked it, or one before that, has read what this process marked last. All servers may
  * have restarted since. One that has claimed the server and not marked it yet has not told: it is not believed, because
  * this memory may be all that is left. */
-static int has_read_ours(const struct queue *q, const struct sight *s)
+static bool has_read_ours(const struct queue *q, const struct sight *s)
 {
 	const struct marker *m = &s->marker;
 
@@ -235,7 +235,7 @@ static int has_read_ours(const struct queue *q, const struct sight *s)
  * those that had are other processes than the servers of the other one, and none of its markers tells that it read
  * them. It began anew on servers that came back empty, or went on with one that was left behind. One that is still
  * being filled here proves nothing. */
-static int holds_more(const struct queue *q, const struct backup *b)
+static bool holds_more(const struct queue *q, const struct backup *b)
 {
 	return queue_may_hold_more(q, b) && !has_read_ours(q, &b->sight) && !marker_knows(q, &b->sight.marker);
 }

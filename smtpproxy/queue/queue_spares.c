@@ -25,9 +25,9 @@ void queue_spares_begin(struct queue *q)
 	}
 }
 
-int queue_spares_stop(struct queue *q)
+bool queue_spares_stop(struct queue *q)
 {
-	int closed = 1;
+	bool closed = true;
 
 	for (unsigned n = 0; n < q->spares.count; n++)
 		closed &= backup_stop(&q->spares.probes[n]);
@@ -97,7 +97,7 @@ static void move(struct queue *q, unsigned i, unsigned to, const char *event, co
 
 /* LOOKING, WATCHING */
 
-int queue_spares_choose(struct queue *q)
+bool queue_spares_choose(struct queue *q)
 {
 	struct choice_server servers[SERVERS_MAX];
 	unsigned chosen[BACKUPS], moves = 0;
@@ -158,25 +158,25 @@ void queue_spares_note_owed(struct queue *q)
 		note_owed(q, n);
 }
 
-int queue_spares_any_owed(const struct queue *q)
+bool queue_spares_any_owed(const struct queue *q)
 {
 	return q->spares.owed != 0;
 }
 
-int queue_spares_waits(const struct queue *q, const struct backup *b)
+bool queue_spares_waits(const struct queue *q, const struct backup *b)
 {
 	const char *apart = q->shared.marker.apart[b->index];
 
 	if (!apart[0] || !strcmp(apart, b->run_id))
-		return 0;
+		return false;
 	for (unsigned n = 0; n < q->spares.count; n++)
 		if (place_of(&q->spares, n) == BACKUPS && (n == b->index || n >= BACKUPS) &&
 			q->spares.probes[n].state != BACKUP_SEEN)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
-static int is_free(const struct queue *q, unsigned server)
+static bool is_free(const struct queue *q, unsigned server)
 {
 	return place_of(&q->spares, server) == BACKUPS && q->spares.probes[server].state == BACKUP_SEEN;
 }
@@ -226,10 +226,10 @@ static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, c
 	const struct marker_left *l = &q->shared.marker.left[1 - i];
 	/* The other backup has all that is in memory, and its marker is written: without the one in the place @i, if
 	 * that one does not count. So whoever starts later knows that this one is left behind. */
-	const int is_kept = other->state == BACKUP_IN_SYNC && l->version == q->shared.marker.version &&
-			    !strcmp(l->run_id, other->run_id);
+	const bool is_kept = other->state == BACKUP_IN_SYNC && l->version == q->shared.marker.version &&
+			     !strcmp(l->run_id, other->run_id);
 	/* This one, or the other, may hold messages that were not read. */
-	const int is_unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i;
+	const bool is_unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i;
 	unsigned to = found_apart(q, i);
 
 	*cause = "it may hold messages that no other has";
@@ -249,7 +249,7 @@ void queue_spares_tick(struct queue *q, int64_t now_ms)
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];
 		/* It was refused for lack of memory, and is tried again every few seconds. */
-		const int is_full = !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
+		const bool is_full = !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
 
 		if (q->state != QUEUE_ACTIVE || b->next || (b->state != BACKUP_AWAY && !is_full))
 			q->spares.useful_ms[i] = now_ms;

@@ -45,7 +45,7 @@ struct item *queue_make(struct queue *q, enum item_kind kind, const struct conte
 	return i;
 }
 
-void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits)
+void queue_push(struct queue *q, enum change_kind kind, struct item *i, bool waits)
 {
 	for (unsigned n = 0; n < BACKUPS; n++) {
 		struct backup *b = &q->backups[n];
@@ -69,7 +69,7 @@ void queue_push(struct queue *q, enum change_kind kind, struct item *i, int wait
 /* --- room: lines, destinations, messages that are not stored yet, and the memory of all that is stored. What the queue
  * reads back is never refused, so its memory may be used up more than fully then. --- */
 
-int queue_has_room(struct queue *q, const struct queue_destination *d)
+bool queue_has_room(struct queue *q, const struct queue_destination *d)
 {
 	if (d)
 		return d->count < q->conf.messages_max;
@@ -78,7 +78,7 @@ int queue_has_room(struct queue *q, const struct queue_destination *d)
 	return q->destinations.names.count < q->conf.destinations_max;
 }
 
-int queue_is_ready(const struct queue *q)
+bool queue_is_ready(const struct queue *q)
 {
 	return q->state == QUEUE_ACTIVE && q->ready;
 }
@@ -90,12 +90,12 @@ uint64_t queue_memory(const struct queue *q)
 	return q->items.bytes + q->items.count * QUEUE_ITEM_BYTES;
 }
 
-int queue_is_full(const struct queue *q)
+bool queue_is_full(const struct queue *q)
 {
 	return q->fill == QUEUE_FILLED;
 }
 
-static int is_nearly_full(const struct queue *q)
+static bool is_nearly_full(const struct queue *q)
 {
 	return queue_memory(q) - q->decided_bytes > q->conf.memory_max / 10 * 9;
 }
@@ -112,7 +112,7 @@ static void fill(struct queue *q)
 }
 
 /* Mail is more important than decisions, so the oldest of these go if that is enough. */
-static int has_memory(struct queue *q, const struct queue_mail *m)
+static bool has_memory(struct queue *q, const struct queue_mail *m)
 {
 	const uint64_t bytes = m->body.len + m->envelope.len + 2 * QUEUE_ITEM_BYTES + m->transaction.len + m->reply.len;
 	const uint64_t most = q->conf.memory_max;
@@ -122,9 +122,9 @@ static int has_memory(struct queue *q, const struct queue_mail *m)
 		while (!r && queue_memory(q) + bytes > most)
 			r = queue_decided_forget_oldest(q);
 	if (queue_memory(q) + bytes <= most)
-		return 1;
+		return true;
 	fill(q);
-	return 0;
+	return false;
 }
 
 void queue_follow_fill(struct queue *q)
@@ -205,9 +205,9 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 		i->seen |= ITEM_PARKS;
 	*receipt = (struct queue_receipt){ .on_stored = receipt->on_stored, .id = i->id, .item = i };
 	i->receipt = receipt;
-	queue_push(q, CHANGE_PUT, i, 1);
+	queue_push(q, CHANGE_PUT, i, true);
 	if (i->with)
-		queue_push(q, CHANGE_PUT, i->with, 1);
+		queue_push(q, CHANGE_PUT, i->with, true);
 	return 0;
 }
 
@@ -285,7 +285,7 @@ void queue_remove(struct queue *q, struct item *i)
 	for (unsigned n = 0; n < BACKUPS; n++)
 		if (q->backups[n].fill_next == i)
 			q->backups[n].fill_next = i->newer;
-	queue_push(q, CHANGE_DELETE, i, 1);
+	queue_push(q, CHANGE_DELETE, i, true);
 	if (i->kind == ITEM_MESSAGE)
 		*(i->waits ? &q->stats.deletes_unconfirmed : &q->alone) += 1;
 	item_remove(&q->items, i);

@@ -56,12 +56,12 @@ const char *seal_print(const struct seal *s)
 	return s->keys[0].print;
 }
 
-int seal_has(const struct seal *s, const char *print)
+bool seal_has(const struct seal *s, const char *print)
 {
 	for (unsigned i = 0; i < s->count; i++)
 		if (!strcmp(s->keys[i].print, print))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static size_t bind(const struct seal *s, char kind, uint64_t id, uint8_t out[static BOUND_MAX])

@@ -7,6 +7,7 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_SEAL_H
 #define CSSL_SMTPPROXY_QUEUE_SEAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,7 @@ void seal_destroy(struct seal *s); /* wipes; NULL is legal */
 /* The fingerprint of the key that seals. */
 const char *seal_print(const struct seal *s);
 /* 1: the key of that fingerprint is in the ring. 0: what it sealed cannot be opened. */
-int seal_has(const struct seal *s, const char *print);
+bool seal_has(const struct seal *s, const char *print);
 
 /* @out has room for @len + SEAL_OVERHEAD bytes. It may overlap @plain only at @plain == @out + 40. */
 void seal_seal(const struct seal *s, char kind, uint64_t id, const uint8_t *plain, size_t len, uint8_t *out);

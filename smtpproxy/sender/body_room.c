@@ -63,7 +63,7 @@ int body_share_begin(struct body_room *r, struct body_share *h, const struct cli
 	return 0;
 }
 
-int body_room_is_short(const struct body_room *r)
+bool body_room_is_short(const struct body_room *r)
 {
 	return r->used > r->most / 2;
 }

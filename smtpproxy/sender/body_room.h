@@ -40,8 +40,8 @@ struct body_share {
 
 void body_room_begin(struct body_room *r, uint64_t most, void (*on_change)(void *ctx), void *ctx);
 
-/* More than half of it is used. 1 or 0. */
-int body_room_is_short(const struct body_room *r);
+/* More than half of it is used. */
+bool body_room_is_short(const struct body_room *r);
 
 /* A message of that source begins, without any bytes. 0 or CSSL_E_NO_MEMORY. */
 int body_share_begin(struct body_room *r, struct body_share *h, const struct client_address *source);

@@ -112,7 +112,7 @@ void session_end(struct session *s, enum smtp_own why)
 /* The sender is gone. */
 static void lose_sender(struct session *s)
 {
-	const int is_named = s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED;
+	const bool is_named = s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED;
 	/* The message is complete, and its fate does not depend on the sender any more: the receiver or the queue has
 	 * it, or another session may ask for its decision by name. Else the loss of the sender cancels it (RFC 5321
 	 * 4.1.1.10): that sender has no reply, so it will come again. */
@@ -390,12 +390,12 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 
 /* Input */
 
-static int reads(const struct session *s)
+static bool reads(const struct session *s)
 {
 	if (s->state == SESSION_HEADER)
-		return 1;
+		return true;
 	if (stream_pending(&s->stream) >= SESSION_PENDING_MAX) /* it does not read its replies */
-		return 0;
+		return false;
 	return s->state == SESSION_TALKS ||
 	       (s->state == SESSION_LEASES && (s->home->queue || onward_pending(s->onward) < SESSION_PENDING_MAX));
 }

@@ -9,12 +9,12 @@
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 
-int session_errs(struct session *s)
+bool session_errs(struct session *s)
 {
 	if (++s->errors <= s->home->conf->limits.errors)
-		return 0;
+		return false;
 	session_end(s, SMTP_OWN_TOO_MANY_ERRORS);
-	return 1;
+	return true;
 }
 
 void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own)
@@ -393,13 +393,13 @@ static void on_command(struct session *s, const struct smtp_client_event *e)
 }
 
 /* True when the message goes in a circle: then the rest of it is not passed on. */
-static int loops(struct session *s, struct smtp_span content)
+static bool loops(struct session *s, struct smtp_span content)
 {
 	if (hops_follow(&s->hops, content.at, content.len) <= s->home->conf->limits.hops)
-		return 0;
+		return false;
 	s->home->counters->loops++;
 	session_end(s, SMTP_OWN_LOOP);
-	return 1;
+	return true;
 }
 
 static void on_content(struct session *s, const struct smtp_client_event *e)

@@ -47,17 +47,17 @@ static enum filtered_phase phase_of(const struct session *s)
 	return s->filtered ? s->filtered->phase : FILTERED_PASSES;
 }
 
-int session_is_unsent(const struct session *s)
+bool session_is_unsent(const struct session *s)
 {
 	return phase_of(s) >= FILTERED_TAKES && phase_of(s) < FILTERED_SENT;
 }
 
-int session_is_held(const struct session *s)
+bool session_is_held(const struct session *s)
 {
 	return phase_of(s) == FILTERED_DISCARDS || phase_of(s) == FILTERED_TAKES;
 }
 
-int session_is_judged(const struct session *s)
+bool session_is_judged(const struct session *s)
 {
 	return phase_of(s) == FILTERED_JUDGED;
 }
@@ -69,19 +69,19 @@ uint64_t session_held_taken(const struct session *s)
 
 /* Toward the sender */
 
-int session_held_begin(struct session *s, const struct smtp_client_event *e)
+bool session_held_begin(struct session *s, const struct smtp_client_event *e)
 {
 	static const char go_ahead[] = "354 End data with <CR><LF>.<CR><LF>\r\n";
 
 	if (!s->filtered || (phase_of(s) != FILTERED_DISCARDS && !filter_holds(s->filtered->filter)))
-		return 0;
+		return false;
 	if (phase_of(s) != FILTERED_DISCARDS)
 		s->filtered->phase = FILTERED_TAKES;
 	smtp_tx_pass(&s->tx, e);
 	session_answer(s, go_ahead, strlen(go_ahead));
 	if (s->onward)
 		session_expect_receiver(s); /* the sender has to act */
-	return 1;
+	return true;
 }
 
 const char *session_flaw_of(int r)
@@ -222,7 +222,7 @@ size_t session_held_read(struct session *s, const char *in, size_t len)
 
 /* --- the commands --- */
 
-int session_is_filtered(const struct session *s)
+bool session_is_filtered(const struct session *s)
 {
 	return s->listener->hook_count > 0;
 }
@@ -343,7 +343,7 @@ static enum smtp_own refusal(struct session *s, enum smtp_verb verb)
 	return SMTP_OWN_NONE;
 }
 
-int session_filter(struct session *s, const struct smtp_client_event *e)
+bool session_filter(struct session *s, const struct smtp_client_event *e)
 {
 	static const enum filter_step steps[SMTP_VERB_COUNT] = {
 		[SMTP_VERB_MAIL] = FILTER_MAIL,
@@ -355,10 +355,10 @@ int session_filter(struct session *s, const struct smtp_client_event *e)
 	struct smtp_client_event held;
 
 	if (!session_is_filtered(s) || (verb != SMTP_VERB_MAIL && !steps[verb]))
-		return 0;
+		return false;
 	own = refusal(s, verb);
 	if (!own && (s->filtered->phase == FILTERED_DISCARDS || !s->filtered->filter))
-		return 0;
+		return false;
 	if (!own && session_hold(s, e) < 0)
 		own = SMTP_OWN_LOCAL_ERROR;
 	if (own) {
@@ -367,7 +367,7 @@ int session_filter(struct session *s, const struct smtp_client_event *e)
 			session_filter_drop(s);
 		}
 		session_answer_own(s, e, own);
-		return 1;
+		return true;
 	}
 	s->filtered->from = (enum session_state)s->state;
 	session_move(s, SESSION_FILTERS);
@@ -375,5 +375,5 @@ int session_filter(struct session *s, const struct smtp_client_event *e)
 	session_expect_sender(s);
 	held = session_held_event(s);
 	filter_ask(s->filtered->filter, steps[verb], held.command.path.mailbox, held.command.params);
-	return 1;
+	return true;
 }

@@ -80,7 +80,7 @@ enum smtp_own session_lack(const struct session *s, const struct smtp_command *c
 uint64_t session_size_max(const struct session *s);
 
 /* A command was refused for good. 1: there were too many of them, and the session has ended. */
-int session_errs(struct session *s);
+bool session_errs(struct session *s);
 /* Answers a command in its turn; too many 5xx end the session. */
 void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own);
 
@@ -99,7 +99,7 @@ void session_abort(struct session *s);
 /* A reply may have ended the transaction. */
 void session_check_end(struct session *s);
 /* Is this the last line of a reply that ends the transaction? */
-int session_is_decision(const struct session *s, const struct smtp_server_event *e);
+bool session_is_decision(const struct session *s, const struct smtp_server_event *e);
 /* Bytes that answer the first commands in the queue: the receiver's, or ours in their place. */
 void session_answer(struct session *s, const char *in, size_t len);
 
@@ -112,9 +112,9 @@ void session_lose_receiver(struct session *s, enum smtp_own why);
 /* session_filter.c: the hooks' judgement of commands */
 
 /* 1: hooks judge the mail of its listener. */
-int session_is_filtered(const struct session *s);
+bool session_is_filtered(const struct session *s);
 /* MAIL, RCPT and DATA: the hooks judge it first. 0: there is nothing to ask, or they have agreed: it goes on. */
-int session_filter(struct session *s, const struct smtp_client_event *e);
+bool session_filter(struct session *s, const struct smtp_client_event *e);
 /* The receiver took the recipient that was passed last. */
 void session_filter_note_recipient(struct session *s);
 /* The transaction is over, or comes to nothing. */
@@ -123,12 +123,12 @@ void session_filter_drop(struct session *s);
 /* session_filter.c: a message that is kept for hooks. With deliver: queue it is stored when they have agreed. */
 
 /* DATA, behind their judgement. 1: it was answered here; 0: it goes on to the receiver. */
-int session_held_begin(struct session *s, const struct smtp_client_event *e);
-int session_is_held(const struct session *s);
+bool session_held_begin(struct session *s, const struct smtp_client_event *e);
+bool session_is_held(const struct session *s);
 /* The reply to a message that cannot be kept, as of body_share_add(). */
 const char *session_flaw_of(int r);
-/* They have all of it, and it waits for their verdict. 1 or 0. */
-int session_is_judged(const struct session *s);
+/* They have all of it, and it waits for their verdict. */
+bool session_is_judged(const struct session *s);
 /* Bytes that it has of the room for kept messages. */
 uint64_t session_held_taken(const struct session *s);
 void session_held_take(struct session *s, const struct smtp_client_event *e);
@@ -136,8 +136,8 @@ void session_held_take(struct session *s, const struct smtp_client_event *e);
 void session_held_go_on(struct session *s);
 /* The receiver sent something. Returns how much of it was read here. */
 size_t session_held_read(struct session *s, const char *in, size_t len);
-/* Nothing of it, or not all, has gone to the receiver. 1 or 0. */
-int session_is_unsent(const struct session *s);
+/* Nothing of it, or not all, has gone to the receiver. */
+bool session_is_unsent(const struct session *s);
 
 /* session_store.c: deliver: queue */
 

@@ -110,7 +110,7 @@ static void note_doubt(struct session *s, enum smtp_own why)
 {
 	uint8_t out[SMTP_REPLY_LINE_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
-	const int is_sure = session_is_unsent(s); /* the receiver cannot have taken it */
+	const bool is_sure = session_is_unsent(s); /* the receiver cannot have taken it */
 	s->home->counters->in_doubt += !is_sure;
 	s->home->counters->aborted += is_sure;
 	session_record_end(s, is_sure ? RECORD_ABORTED : RECORD_IN_DOUBT);
@@ -140,7 +140,7 @@ void session_abort(struct session *s)
 	destination_take_back(s->destination, o);
 }
 
-static int is_over(const struct session *s)
+static bool is_over(const struct session *s)
 {
 	return s->tx.state == SMTP_TX_NONE && s->tx.queue_len == 0 && s->tx.server.lines == 0;
 }
@@ -174,7 +174,7 @@ void session_check_end(struct session *s)
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
 }
 
-int session_is_decision(const struct session *s, const struct smtp_server_event *e)
+bool session_is_decision(const struct session *s, const struct smtp_server_event *e)
 {
 	return e->line.is_last && smtp_tx_ends(&s->tx, e->turn, e->line.code);
 }
@@ -212,7 +212,7 @@ static void finish_alone(struct session *s)
 
 static void on_line(struct session *s, const struct smtp_server_event *e)
 {
-	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
+	const bool hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
 	if (e->line.is_last) {
 		session_record_reply(s, e);
 		/* Receivers count refusals, too, and a message that they take settles them. Not replies of ours. */

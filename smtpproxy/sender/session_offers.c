@@ -20,14 +20,14 @@
 #define CHUNKS (SMTP_CAP_BIT(SMTP_CAP_CHUNKING) | SMTP_CAP_BIT(SMTP_CAP_BINARYMIME))
 
 /* A milter of its listener gets the whole message. */
-static int keeps_messages(const struct session *s)
+static bool keeps_messages(const struct session *s)
 {
 	for (size_t i = 0; i < s->listener->hook_count; i++) {
 		const struct hook *k = hooks_find(&s->home->hooks, s->listener->hooks[i]);
 		if (k->conf && k->conf->type == SMTPPROXY_HOOK_MILTER)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 uint64_t session_size_max(const struct session *s)

@@ -49,13 +49,13 @@ void session_settle_pace(struct session *s)
 }
 
 /* Others wait for what this session has, and it is too slow, or has had more than its share for too long. */
-static int is_too_slow(const struct session *s)
+static bool is_too_slow(const struct session *s)
 {
-	const int is_wanted =
+	const bool is_wanted =
 		s->home->queue ? body_room_is_short(&s->home->room) : destination_is_short(s->destination);
 
 	if (time_left_ms(s) == 0 && (is_wanted || (session_held_taken(s) > 0 && body_room_is_short(&s->home->held))))
-		return 1;
+		return true;
 	return share_left_ms(s) == 0 && destination_gives_too_much(s->destination, s->onward);
 }
 

@@ -90,7 +90,7 @@ void session_record_recipient(struct session *s, const struct smtp_command *c)
 
 void session_record_reply(struct session *s, const struct smtp_server_event *e)
 {
-	const int decides = session_is_decision(s, e);
+	const bool decides = session_is_decision(s, e);
 	if (e->turn == SMTP_VERB_RCPT && e->line.code / 100 == 2)
 		session_filter_note_recipient(s);
 	if (!record_is_open(&s->record))
@@ -104,7 +104,7 @@ void session_record_reply(struct session *s, const struct smtp_server_event *e)
 }
 
 /* MAIL and RSET cost a sender nothing, and each record takes room on the disk. */
-static int is_told(struct session *s, enum record_outcome outcome)
+static bool is_told(struct session *s, enum record_outcome outcome)
 {
 	struct sender_home *h = s->home;
 	const uint64_t second = now_of(s) / 1000;
@@ -112,7 +112,7 @@ static int is_told(struct session *s, enum record_outcome outcome)
 	/* All of the content came: a part costs no more than MAIL does (BDAT 1, RSET). */
 	if (outcome != RECORD_ABORTED && outcome != RECORD_NOT_SERVED && s->tx.mail_code / 100 == 2) {
 		s->empty = 0;
-		return 1;
+		return true;
 	}
 	if (h->empty.second != second)
 		h->empty.told = 0;

@@ -66,7 +66,7 @@ static void say_fate(struct session *s, enum smtp_fate fate, struct smtp_span re
 static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 {
 	char name[SMTP_TX_ID_MAX + 24], reply[TX_LEDGER_REPLY_MAX];
-	const int forgets = tx_ledger_evicted(s->home->ledger) > 0;
+	const bool forgets = tx_ledger_evicted(s->home->ledger) > 0;
 	enum smtp_fate fate = SMTP_FATE_UNKNOWN;
 	size_t len = 0;
 	int r = QUEUE_NONE;
@@ -121,10 +121,10 @@ void session_tx_leave(struct session *s)
 
 /* From now on, transactions that other sessions of the entry have not sent completely have no effect. @asker may be
  * NULL. True when one of them has sent transaction @number completely, and its decision is still to come. */
-static int fence(struct tx_entry *e, const struct session *asker, uint64_t number)
+static bool fence(struct tx_entry *e, const struct session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;
-	int waits = 0;
+	bool waits = false;
 	for (m = LIST_FIRST(&e->sessions); m; m = next) {
 		struct session *s = container_of(m, struct session, named.member);
 		next = LIST_NEXT(m, in_entry);
@@ -158,7 +158,7 @@ static enum smtp_fate fate_of_both(struct session *s, enum smtp_fate before)
 static void on_fate(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply)
 {
 	struct session *s = container_of(w, struct session, named.waiter);
-	const int is_of_both = s->named.state == SESSION_TX_ASKING_BEFORE;
+	const bool is_of_both = s->named.state == SESSION_TX_ASKING_BEFORE;
 	s->named.state = SESSION_TX_NONE;
 	session_move(s, SESSION_TALKS);
 	say_fate(s, is_of_both ? fate_of_both(s, fate) : fate, reply);

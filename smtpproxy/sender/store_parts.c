@@ -62,7 +62,7 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
  * transaction. */
 static int give(struct store_parts *p, struct store_part *part, enum queue_turn turn)
 {
-	const int is_first = part == STAILQ_FIRST(&p->list);
+	const bool is_first = part == STAILQ_FIRST(&p->list);
 	struct queue_mail mail = { .body = p->mail.body, .start = QUEUE_PARKED };
 	int r;
 	if (is_first)

@@ -55,24 +55,24 @@ int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *k
 }
 
 /* SNI has no addresses (RFC 6066 3). */
-static int expect_name(SSL *ssl, const char *name)
+static bool expect_name(SSL *ssl, const char *name)
 {
 	SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1)
-		return 1;
+		return true;
 	ERR_clear_error();
 	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
 /* With DANE-EE, neither names nor dates of the certificate count (RFC 7672 3.1.1). */
-static int expect_records(SSL *ssl, const struct tlsa_set *set)
+static bool expect_records(SSL *ssl, const struct tlsa_set *set)
 {
-	int usable = 0;
+	bool usable = false;
 	SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	if (SSL_dane_enable(ssl, set->base) != 1)
-		return 0;
+		return false;
 	SSL_dane_set_flags(ssl, DANE_FLAG_NO_DANE_EE_NAMECHECKS);
 	for (unsigned i = 0; i < set->count; i++) {
 		const struct dns_tlsa *r = &set->at[i];
@@ -82,7 +82,7 @@ static int expect_records(SSL *ssl, const struct tlsa_set *set)
 	return usable;
 }
 
-static int expect(SSL *ssl, const char *name, const struct tlsa_set *set)
+static bool expect(SSL *ssl, const char *name, const struct tlsa_set *set)
 {
 	if (set)
 		return expect_records(ssl, set);
@@ -113,10 +113,10 @@ static void starve(struct onward_tls *t)
 }
 
 /* Takes the errors. OpenSSL's own lack of memory is one of them; if it could not even be noted, there is none. */
-static int are_for_memory(void)
+static bool are_for_memory(void)
 {
 	unsigned long e = ERR_get_error();
-	int are = e == 0;
+	bool are = e == 0;
 	for (; e; e = ERR_get_error())
 		are |= ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE;
 	return are;

@@ -73,7 +73,7 @@ static void on_written(struct stream *s, size_t len)
 		b->ops->on_written(b->user, len - header);
 }
 
-int backend_is_own_lack(int uv_error)
+bool backend_is_own_lack(int uv_error)
 {
 	return uv_error == UV_EMFILE || uv_error == UV_ENFILE || uv_error == UV_ENOMEM || uv_error == UV_ENOBUFS ||
 	       uv_error == UV_EADDRNOTAVAIL;
@@ -106,7 +106,7 @@ static void note(const struct backend *b, int uv_error)
 		log_paced(LOG_INFO, NULL, "backend answers again", "backend=%s address=%s", b->conf->name, text);
 }
 
-int backends_failing(const struct backend_state *states, const struct conf *conf, uint64_t now_ms,
+bool backends_failing(const struct backend_state *states, const struct conf *conf, uint64_t now_ms,
 	char out[static BACKENDS_TEXT_MAX])
 {
 	size_t len = 0, others = 0;
@@ -140,7 +140,7 @@ static void on_connected(struct stream *s, int uv_error)
 	}
 	deadline_cancel(&b->connect_deadline);
 	if (b->conf->address.ss_family != AF_UNIX)
-		stream_reset_on_close(&b->stream, 1);
+		stream_reset_on_close(&b->stream, true);
 	stream_read_start(s);
 }
 
@@ -295,7 +295,7 @@ void backend_close_quietly(struct backend *b)
 void backend_close(struct backend *b)
 {
 	if (b->conf->address.ss_family != AF_UNIX)
-		stream_reset_on_close(&b->stream, 0);
+		stream_reset_on_close(&b->stream, false);
 	backend_close_quietly(b);
 }
 

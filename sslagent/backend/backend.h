@@ -25,11 +25,11 @@ struct backend_state {
  * control API do not count. */
 #define BACKENDS_TEXT_MAX    256u
 #define BACKENDS_FAIL_FOR_MS 30000u
-int backends_failing(const struct backend_state *states, const struct conf *conf, uint64_t now_ms,
+bool backends_failing(const struct backend_state *states, const struct conf *conf, uint64_t now_ms,
 	char out[static BACKENDS_TEXT_MAX]);
 
-/* Did this process lack what a connection takes: descriptors, memory, a free port? Then it asked no backend. 1 or 0. */
-int backend_is_own_lack(int uv_error);
+/* Did this process lack what a connection takes: descriptors, memory, a free port? Then it asked no backend. */
+bool backend_is_own_lack(int uv_error);
 
 /* All backend connections of one worker share this. It outlives them. */
 struct backend_home {

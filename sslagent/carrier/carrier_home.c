@@ -86,10 +86,10 @@ uint64_t carrier_home_queued(const struct carrier_home *home)
 	return queued;
 }
 
-int carrier_home_blocks(const struct carrier_home *home, const struct client_address *client)
+bool carrier_home_blocks(const struct carrier_home *home, const struct client_address *client)
 {
 	const struct connection_home *c = home->connections;
-	int found = 0;
+	bool found = false;
 
 	for (size_t i = 0; !found && i < c->conf->ragent_count; i++)
 		found = blocked_has(&home->blocked[i], client, worker_now_ms(c->worker));

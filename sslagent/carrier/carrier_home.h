@@ -66,8 +66,8 @@ struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number);
 uint32_t carrier_home_links(const struct carrier_home *home);                    /* how many there are */
 uint64_t carrier_home_queued(const struct carrier_home *home); /* bytes that the network has not taken yet */
 
-/* Does any RAgent keep this client of a direct listener out? 1 or 0. */
-int carrier_home_blocks(const struct carrier_home *home, const struct client_address *client);
+/* Does any RAgent keep this client of a direct listener out? */
+bool carrier_home_blocks(const struct carrier_home *home, const struct client_address *client);
 
 /* --- links --- */
 

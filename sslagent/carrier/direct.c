@@ -32,7 +32,7 @@ static void direct_close(struct direct *d)
 	d->state = DIRECT_CLOSED;
 	deadline_cancel(&d->deadline);
 	if (stream_pending(&d->stream) > 0) /* a FIN would say that the client has all */
-		stream_reset_on_close(&d->stream, 1);
+		stream_reset_on_close(&d->stream, true);
 	stream_close(&d->stream);
 }
 
@@ -125,7 +125,7 @@ static const struct carrier_ops direct_carrier = {
 
 void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *words, size_t len)
 {
-	int told = len && stream_write(&d->stream, words, len) == 0;
+	bool told = len && stream_write(&d->stream, words, len) == 0;
 
 	count(COUNT_DIRECT_REFUSED);
 	direct_log_end(d, reason, told ? "fin" : "reset");
@@ -272,7 +272,7 @@ static void give_records(struct direct *d, const struct tls_record_batch *batch)
 		stream_read_stop(&d->stream);
 }
 
-static int takes_records(const struct direct *d)
+static bool takes_records(const struct direct *d)
 {
 	return d->state == DIRECT_SERVING && connection_waiting(d->connection) == 0;
 }
@@ -464,7 +464,7 @@ void direct_finish_one(struct direct *d, enum direct_whom whom)
 {
 	if (whom == DIRECT_BLOCKED) {
 		if (carrier_home_blocks(d->listener->home, &d->source)) {
-			stream_reset_on_close(&d->stream, 1);
+			stream_reset_on_close(&d->stream, true);
 			direct_drop(d, END_OPERATOR);
 		}
 	} else if (d->state == DIRECT_SERVING && (whom == DIRECT_ALL || connection_is_idle(d->connection)))

@@ -3,6 +3,8 @@
  */
 #include "sslagent/carrier/held.h"
 
+#include <stdbool.h>
+
 #define ALIGNMENT 8u
 #define RUN_LEN   (16u * 1024u) /* a stream that holds much takes blocks of so many bytes for small frames */
 
@@ -44,7 +46,7 @@ void held_give_up(struct held *h, struct buffers *buffers)
 	h->state = HELD_BROKEN;
 }
 
-static int is_confirmed(const struct held *h, uint64_t number, uint64_t end)
+static bool is_confirmed(const struct held *h, uint64_t number, uint64_t end)
 {
 	return number <= h->received && end <= h->drained;
 }
@@ -79,7 +81,7 @@ static int add_block(struct held *h, struct buffers *buffers, size_t len)
 	return 0;
 }
 
-static int has_room(const struct held *h, size_t len)
+static bool has_room(const struct held *h, size_t len)
 {
 	const struct held_block *b = h->last;
 

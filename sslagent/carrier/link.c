@@ -184,7 +184,7 @@ static int on_move(struct link_stream *s, const struct frame *f)
 
 	if (!move)
 		return CSSL_E_TRUNCATED;
-	const int sane =
+	const bool sane =
 		move->cause == CSSL__CAUSE__CAUSE_REST || (move->next_epoch >= 2 && move->next_epoch <= UINT16_MAX);
 	if (sane) {
 		s->order = move->order;
@@ -243,13 +243,13 @@ static int on_over(struct link_stream *s, enum end_reason reason)
 
 /* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. 1, or 0: it has
  * been freed. */
-static int put_to_work(struct link_stream *s)
+static bool put_to_work(struct link_stream *s)
 {
 	struct link *l = s->link;
 	const uint32_t id = s->id;
 
 	if (s->carrier.pace == CARRIER_AT_WORK)
-		return 1;
+		return true;
 	s->carrier.pace = CARRIER_AT_WORK;
 	if (s->clear)
 		preamble_stream_go_on(s->clear);
@@ -418,7 +418,8 @@ static void on_doom(struct turn_end *t)
 {
 	struct link *l = container_of(t, struct link, doom);
 
-	const int broken = cssl_error_is_own(l->failure); /* because of the other side's frames, or of lack of memory */
+	const bool broken =
+		cssl_error_is_own(l->failure); /* because of the other side's frames, or of lack of memory */
 
 	if (broken)
 		count(COUNT_LINK_VIOLATIONS);
@@ -499,7 +500,7 @@ static int open_framed(struct link *l, struct link_arrival *a)
 
 static void begin(struct link *l, struct link_arrival *a)
 {
-	const int in_memory = a->memory >= 0;
+	const bool in_memory = a->memory >= 0;
 	int r = 0;
 
 	l->number = carrier_home_add_link(l->home, l);

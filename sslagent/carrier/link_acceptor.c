@@ -84,7 +84,7 @@ static void refuse(struct arriving *v, const char *cause)
 	arriving_end(v);
 }
 
-static int goes_through_memory(const struct arriving *v)
+static bool goes_through_memory(const struct arriving *v)
 {
 	return v->bytes == LINK_BYTES_IN_MEMORY && opening_peer(v->opening)->bytes == LINK_BYTES_IN_MEMORY;
 }
@@ -120,7 +120,7 @@ static void give_away(struct arriving *v, const uint8_t *early, size_t early_len
 	arriving_end(v);
 }
 
-static int is_local(const struct link_acceptor *a)
+static bool is_local(const struct link_acceptor *a)
 {
 	return a->home.self->link.ss_family == AF_UNIX;
 }
@@ -197,7 +197,7 @@ static const struct stream_ops arriving_ops = {
 };
 
 /* A peer is not silent if this loop was too slow to read. */
-static int has_unread(const struct arriving *v)
+static bool has_unread(const struct arriving *v)
 {
 	uint8_t byte;
 
@@ -225,7 +225,7 @@ static void count_displaced(void)
 }
 
 /* 1, or 0: no opening gives way. */
-static int make_room(struct link_acceptor *a, uint8_t source)
+static bool make_room(struct link_acceptor *a, uint8_t source)
 {
 	struct worker *w = a->home.main;
 	struct newcomer *p = newcomers_victim(&a->newcomers, source, worker_now_ms(w), worker_turn(w));

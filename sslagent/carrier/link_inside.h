@@ -113,8 +113,8 @@ int link_take_proof(struct link *l, const struct frame *f);
 int link_reattach(struct link *l, const struct frame *f);
 /* For so long the network may be cut. It is shorter than the time after which this RAgent thinks an agent lost. */
 uint64_t link_patience_ms(const struct link *l);
-/* May its streams wait for the next process? 1 or 0. */
-int link_may_park(const struct link *l);
+/* May its streams wait for the next process? */
+bool link_may_park(const struct link *l);
 void link_park(struct link *l);
 /* PARKED: it is over. */
 void link_end_parked(struct link *l);

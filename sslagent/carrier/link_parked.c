@@ -38,11 +38,11 @@
 
 /* TIMEDOUT: RAgent reads nothing for long, perhaps because it hangs and its keeper has not killed it yet. Without
  * memory, or with too much output for a RAgent that does not read, the held frames are whole all the same. */
-int link_may_park(const struct link *l)
+bool link_may_park(const struct link *l)
 {
-	const int ended = l->failure == UV_EOF || l->failure == UV_ECONNRESET || l->failure == UV_EPIPE ||
-			  l->failure == UV_ETIMEDOUT;
-	const int is_full = l->failure == UV_ENOMEM || l->failure == CSSL_E_NO_MEMORY;
+	const bool ended = l->failure == UV_EOF || l->failure == UV_ECONNRESET || l->failure == UV_EPIPE ||
+			   l->failure == UV_ETIMEDOUT;
+	const bool is_full = l->failure == UV_ENOMEM || l->failure == CSSL_E_NO_MEMORY;
 
 	return (ended || is_full) && l->proven == LINK_PROVEN && l->stage == LINK_OPEN;
 }
@@ -179,7 +179,7 @@ static void take_turn(struct link_stream *s)
 		link_fail(s->link, r);
 }
 
-static int has_room(const struct link *l)
+static bool has_room(const struct link *l)
 {
 	return l->stage == LINK_OPEN && !l->failure && l->framed.stream.state < STREAM_FAILED &&
 	       l->turns.ahead < AHEAD_LIMIT;
@@ -230,7 +230,7 @@ static int await_turn(struct link_stream *s)
 
 /* --- go on --- */
 
-static int is_same_line(const struct link *l, const struct link *before)
+static bool is_same_line(const struct link *l, const struct link *before)
 {
 	return before != l && before->peer_worker == l->peer_worker && before->proven == LINK_PROVEN &&
 	       strcmp(before->peer, l->peer) == 0 &&
@@ -276,7 +276,7 @@ struct search {
 	struct link_stream *found;
 };
 
-static int is_wanted(const struct link_stream *s, const struct frame_reattach *r)
+static bool is_wanted(const struct link_stream *s, const struct frame_reattach *r)
 {
 	return (s->epoch == r->epoch || mutant("stream-epoch-unchecked")) &&
 	       memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) == 0;

@@ -91,7 +91,7 @@ void link_stream_drop(struct link_stream *s)
 /* --- one frame --- */
 
 /* Parked, or RAgent has not got yet what is held. */
-static int is_silent(const struct link_stream *s)
+static bool is_silent(const struct link_stream *s)
 {
 	return s->link->stage == LINK_PARKED || s->turn == LINK_TURN_AWAITS;
 }

@@ -18,10 +18,10 @@ static void due(struct broadcast_receiver *r, int64_t at_ms)
 		r->due_ms = at_ms;
 }
 
-static int wants_proof(const struct sender *s, int64_t now_ms)
+static bool wants_proof(const struct sender *s, int64_t now_ms)
 {
 	if (s->key_count == 0)
-		return 0;
+		return false;
 	return !sender_believes(s, s->keys[s->key_in_use]) || now_ms - s->clock_asked_ms > CLOCK_LIFE_MS;
 }
 
@@ -84,7 +84,7 @@ static void ask(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
 {
 	struct sender *s = &r->senders[sender];
 	int64_t slowest_ms = ASK_SLOWEST_MS + s->round_trip_ms;
-	int is_heard = s->heard_ms != NEVER && now_ms - s->heard_ms < STALE_MS;
+	bool is_heard = s->heard_ms != NEVER && now_ms - s->heard_ms < STALE_MS;
 	unsigned asked = is_heard ? 0 : 1; /* ask later, when the sender is heard again */
 
 	for (unsigned worker = 0; is_heard && worker <= s->workers; worker++) {

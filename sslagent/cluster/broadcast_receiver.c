@@ -58,7 +58,7 @@ static void note_complete(struct sender *s, unsigned worker, uint64_t complete)
 /* A snapshot came before the first link with this sender. Use its numbers now, unless they are of another process. */
 static void take_complete_before(struct sender *s, struct complete_before *before)
 {
-	int same = before && before->boot_id == s->boot_id;
+	bool same = before && before->boot_id == s->boot_id;
 
 	for (unsigned worker = 0; same && worker <= s->workers; worker++)
 		note_complete(s, worker, before->complete[worker]);
@@ -105,7 +105,7 @@ int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint6
 	return result;
 }
 
-int sender_believes(const struct sender *s, const struct heard_key *k)
+bool sender_believes(const struct sender *s, const struct heard_key *k)
 {
 	return k->state == KEY_PROVEN && s->clock.state == PEER_CLOCK_KNOWN;
 }
@@ -203,7 +203,7 @@ static void take_probe(struct broadcast_receiver *r, unsigned sender, const uint
 	r->ops.on_probe(r->ctx, sender, challenge);
 }
 
-static int is_object(const Cssl__BroadcastMessage *m)
+static bool is_object(const Cssl__BroadcastMessage *m)
 {
 	return m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ ||
 	       m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED ||

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/cluster/broadcast_receiver.h"
@@ -63,7 +64,7 @@ static inline void receiver_unlock(const struct broadcast_receiver *r)
 /* The rest under the lock. */
 
 /* Does the receiver believe datagrams under this key? */
-int sender_believes(const struct sender *s, const struct heard_key *k);
+bool sender_believes(const struct sender *s, const struct heard_key *k);
 
 /* From now on ask for a proof, if one is needed. */
 void questions_probe(struct broadcast_receiver *r, struct sender *s, int64_t now_ms);

@@ -146,14 +146,14 @@ void cluster_rotate(struct cluster *c)
 		cluster_make_ticket_key(c, now_ms);
 }
 
-static int is_worn(const struct cluster *c)
+static bool is_worn(const struct cluster *c)
 {
 	uint32_t generation = sending_keys_generation(c->sending);
 
 	for (unsigned i = 0; i <= c->self->workers; i++)
 		if (broadcast_sender_mark(c->threads[i].sender, 0, generation).next_counter > COUNTER_WORN)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* The first agent by name makes the key, the second if it does not, and so on. */
@@ -230,21 +230,21 @@ static void keep_house(struct cluster *c, int64_t now_ms)
 	tombstones_expire(c->tombstones, now_ms);
 }
 
-static int is_settled(const struct cluster *c)
+static bool is_settled(const struct cluster *c)
 {
 	if (cluster_state(c) != CLUSTER_READY || revocations_wait(&c->revocations))
-		return 0;
+		return false;
 	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
 		if (!peer_is_settled(p))
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
 /* An idle agent ticks slowly: it should not wake up without work. */
 void cluster_tick_as_needed(struct cluster *c)
 {
 	int64_t soon_ms = cluster_now_ms() + QUIET_TICK_MS;
-	int is_needed =
+	bool is_needed =
 		broadcast_receiver_due_ms(c->receiver) < soon_ms || pulls_wait(c) || c->resettling.state == RESETTLING;
 	int64_t tick_ms = is_needed ? BROADCAST_TICK_MS : is_settled(c) ? QUIET_TICK_MS : PEERS_EVERY_MS;
 

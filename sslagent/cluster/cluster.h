@@ -49,7 +49,7 @@ struct session_source *cluster_session_source(struct cluster *c);
 /* @bytes may be NULL. */
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes);
 /* 1 when each agent holds only a part of the sessions (broadcast.replicas), else 0. */
-int cluster_sessions_are_spread(const struct cluster *c);
+bool cluster_sessions_are_spread(const struct cluster *c);
 /* NULL: out of memory. The caller destroys it before the cluster goes. */
 struct session_listing;
 struct session_query;
@@ -71,7 +71,7 @@ int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part);
 /* As in connections_seen.h, for connections that this agent saw or that a peer told of. */
 int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim);
 void cluster_leave(struct cluster *c, const struct connection_id *id, uint16_t epoch);
-int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms);
+bool cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms);
 
 /* Remember it, without a word to the peers. */
 void cluster_note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at);
@@ -120,7 +120,7 @@ void passed_backend_destroy(struct passed_backend *p);
 void cluster_pass_backend(struct cluster *c, struct worker *w, const char *target, struct passed_backend *p,
 	void (*done)(void *ctx, int error), void *ctx);
 /* 1 when this agent can send descriptors to @target. */
-int cluster_can_pass_to(const struct cluster *c, const char *target);
+bool cluster_can_pass_to(const struct cluster *c, const char *target);
 /* Take the backend that came for this connection and epoch. Works once. 0 and *out; CSSL_E_NOT_FOUND. A backend that is
  * not taken within 10 s is closed: its socket resets if its SO_LINGER asks for it and its former owner is gone. */
 int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out);

@@ -41,7 +41,7 @@ static void incoming_remove(struct incoming *i)
 	free(i);
 }
 
-static int same_host(const struct conf_agent *agent, const char *address)
+static bool same_host(const struct conf_agent *agent, const char *address)
 {
 	struct sockaddr_storage peer = agent->peer;
 	char text[ADDRESS_TEXT_MAX];
@@ -157,7 +157,7 @@ static void count_displaced(void)
 }
 
 /* 1, or 0: no newcomer gives way. */
-static int make_room(struct cluster *c, uint8_t source)
+static bool make_room(struct cluster *c, uint8_t source)
 {
 	struct newcomer *p = newcomers_victim(&c->newcomers, source, worker_now_ms(c->main), worker_turn(c->main));
 

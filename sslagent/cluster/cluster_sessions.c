@@ -19,7 +19,7 @@ static struct cluster *cluster_of(struct session_source *s)
 }
 
 /* 1 when an agent lives that may have it: a holder, or an agent of its origin's number. */
-static int may_be_elsewhere(const struct cluster *c, const uint8_t *id, uint16_t origin)
+static bool may_be_elsewhere(const struct cluster *c, const uint8_t *id, uint16_t origin)
 {
 	struct placement_ranks holders = { 0 };
 
@@ -27,11 +27,11 @@ static int may_be_elsewhere(const struct cluster *c, const uint8_t *id, uint16_t
 		holders = cluster_holders(c, id, c->conf->broadcast.replicas + 1);
 	for (unsigned i = 0; i < holders.count; i++)
 		if (atomic_load(&c->flags[holders.agents[i]].alive))
-			return 1;
+			return true;
 	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
 		if (c->flags[p->index].origin == origin && atomic_load(&c->flags[p->index].alive))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static enum session_answer source_find(struct session_source *s, const uint8_t *id, size_t id_len, struct sess_obj *out)
@@ -163,7 +163,7 @@ static int64_t began_at_earliest_ms(uint32_t age_s)
 	return cluster_now_ms() - into_second_ms - (int64_t)age_s * 1000;
 }
 
-static int source_family_revoked(struct session_source *s, const struct offered_family *family)
+static bool source_family_revoked(struct session_source *s, const struct offered_family *family)
 {
 	struct cluster *c = cluster_of(s);
 	struct session_seen who = { .family_id = family->id,
@@ -236,7 +236,7 @@ static int is_counted_here(const void *ctx, const uint8_t *id)
 	return 0;
 }
 
-int cluster_sessions_are_spread(const struct cluster *c)
+bool cluster_sessions_are_spread(const struct cluster *c)
 {
 	return c->placement != NULL;
 }
@@ -390,7 +390,7 @@ void cluster_note(struct cluster *c, const struct connection_id *id, const struc
 	connections_seen_note(c->seen, id, at, cluster_now_ms());
 }
 
-int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms)
+bool cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms)
 {
 	return connections_seen_knows(c->seen, id, made_ms);
 }

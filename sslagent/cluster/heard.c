@@ -2,6 +2,7 @@
 #include "sslagent/cluster/heard.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +74,7 @@ static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 /* Room for one more run. If there is none, the first two runs become one: a sender forgets the oldest numbers first. */
 static void make_room(struct heard_numbers *h)
 {
-	int is_full = h->missing_count == MISSING_RUNS_MAX;
+	bool is_full = h->missing_count == MISSING_RUNS_MAX;
 
 	if (!is_full)
 		is_full = array_make_room(&h->missing, &h->missing_cap, h->missing_count, sizeof *h->missing) != 0;

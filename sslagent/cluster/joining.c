@@ -142,7 +142,7 @@ void joining_tick(struct cluster *c, int64_t now_ms)
 	}
 }
 
-int joining_takes_seen(struct cluster *c, struct peer *peer)
+bool joining_takes_seen(struct cluster *c, struct peer *peer)
 {
 	if (!c->joining.seen_from)
 		c->joining.seen_from = peer;

@@ -13,6 +13,7 @@
 #ifndef CSSL_SSLAGENT_JOINING_H
 #define CSSL_SSLAGENT_JOINING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cluster;
@@ -30,7 +31,7 @@ struct joining {
 void joining_start(struct cluster *c, int64_t now_ms);
 void joining_tick(struct cluster *c, int64_t now_ms);
 /* This agent asks @peer for everything. 1: ask it for its memory of connections too. */
-int joining_takes_seen(struct cluster *c, struct peer *peer);
+bool joining_takes_seen(struct cluster *c, struct peer *peer);
 /* The peer is lost, maybe with the snapshot that it gave (peer_source). */
 void joining_peer_lost(struct cluster *c, struct peer *peer);
 

@@ -180,7 +180,7 @@ void cluster_pass_backend(struct cluster *c, struct worker *w, const char *targe
 	cluster_thread_hand(cluster_main_thread(c), &p->task);
 }
 
-int cluster_can_pass_to(const struct cluster *c, const char *target)
+bool cluster_can_pass_to(const struct cluster *c, const char *target)
 {
 	int index = cluster_agent_index(c, target);
 

@@ -83,7 +83,7 @@ struct peer_link_conf peer_link_conf_of(struct cluster *c, const struct peer_lin
 	};
 }
 
-int peer_is_up(const struct peer *p)
+bool peer_is_up(const struct peer *p)
 {
 	return p->state == PEER_UP &&
 	       broadcast_receiver_view(p->cluster->receiver, p->index).clock.state == PEER_CLOCK_KNOWN;
@@ -104,7 +104,7 @@ void peer_send_failed(struct peer *p, int error)
 		peer_link_end(p->link, error);
 }
 
-int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, int unasked)
+int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, bool unasked)
 {
 	Cssl__PeerObject object = { MESSAGE(peer_object), .ssl_obj = bytes_of(encoded, len), .made_ms = o->made_ms,
 		.family_made_ms = o->family_made_ms, .unasked = unasked };
@@ -114,7 +114,7 @@ int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *enc
 	return peer_send(p, &m);
 }
 
-static void send_key(struct peer *p, const struct sending_key *key, int current)
+static void send_key(struct peer *p, const struct sending_key *key, bool current)
 {
 	Cssl__SendingKey message = { MESSAGE(sending_key), .key_id = key->id, .aead = key->aead,
 		.key = bytes_of(key->secret, sizeof key->secret), .boot_id = p->cluster->boot_id,
@@ -130,7 +130,7 @@ void peer_send_next_key(struct peer *p)
 	struct sending_key key;
 
 	if (sending_keys_next(p->cluster->sending, &key) == 0)
-		send_key(p, &key, 0);
+		send_key(p, &key, false);
 	OPENSSL_cleanse(&key, sizeof key);
 }
 
@@ -162,7 +162,7 @@ static void send_keys(struct peer *p)
 	struct sending_key key;
 
 	sending_keys_current(p->cluster->sending, &key);
-	send_key(p, &key, 1);
+	send_key(p, &key, true);
 	OPENSSL_cleanse(&key, sizeof key);
 	peer_send_next_key(p);
 	peer_send_ticket_keys(p);
@@ -189,7 +189,7 @@ static void ping(struct peer *p, int64_t now_ms)
 }
 
 /* The lower name connects, so that two agents never make two links. */
-static int connects(const struct peer *p)
+static bool connects(const struct peer *p)
 {
 	return strcmp(p->cluster->self->name, p->conf->name) < 0;
 }
@@ -244,7 +244,7 @@ static void look_for_shorter(struct peer *p, int64_t now_ms)
 }
 
 /* Heard by datagram, without a link. Up to HEARTBEATS_MISSED heartbeats may be lost. */
-static int is_heard(const struct peer *p, int64_t now_ms)
+static bool is_heard(const struct peer *p, int64_t now_ms)
 {
 	int64_t heard_ms = broadcast_receiver_view(p->cluster->receiver, p->index).heard_ms;
 	int64_t patience_ms = (int64_t)p->cluster->conf->broadcast.heartbeat_ms * HEARTBEATS_MISSED;
@@ -254,7 +254,7 @@ static int is_heard(const struct peer *p, int64_t now_ms)
 	return heard_ms != INT64_MIN && now_ms - heard_ms < patience_ms;
 }
 
-int peer_is_settled(const struct peer *p)
+bool peer_is_settled(const struct peer *p)
 {
 	return p->state == PEER_UP && p->readiness == PEER_READY && peer_listens(p->cluster, p->index) &&
 	       p->giver.state == GIVING_NOTHING && p->taker.state == TAKING_NOTHING;
@@ -280,13 +280,13 @@ static void look_for_datagrams(struct peer *p, int64_t now_ms)
 {
 	if (p->state != PEER_UP || is_heard(p, now_ms))
 		p->heard_ms = now_ms;
-	const int is_unheard = now_ms - p->heard_ms >= UNHEARD_MS;
+	const bool is_unheard = now_ms - p->heard_ms >= UNHEARD_MS;
 	if (is_unheard && !p->is_unheard)
 		log_event(LOG_WARNING, NULL, "no datagrams of a peer",
 			"peer=%s remedy=\"let UDP pass between the `peer` addresses, as TCP does\"", p->conf->name);
 	if (p->is_unheard && !is_unheard)
 		log_event(LOG_INFO, NULL, "datagrams of a peer again", "peer=%s", p->conf->name);
-	p->is_unheard = (uint8_t)is_unheard;
+	p->is_unheard = is_unheard;
 }
 
 static void peer_up(struct peer *p)

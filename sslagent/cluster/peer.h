@@ -35,7 +35,7 @@ struct peer {
 	int64_t alive_ms;   /* when it was last alive */
 	uint8_t source;     /* enum peer_source */
 	uint8_t own_due;    /* enum peer_own */
-	uint8_t is_unheard; /* it has a link, and no datagram came for UNHEARD_MS: 1 or 0 */
+	bool is_unheard;    /* it has a link, and no datagram came for UNHEARD_MS */
 	unsigned announced; /* large objects that it announced and sends over the link */
 	struct snapshot_giver giver;
 	struct snapshot_taker taker;
@@ -61,9 +61,9 @@ void peer_take_link(struct peer *p, struct peer_link *l);
 void peer_close(struct peer *p);
 
 /* 1 when it has an open link and its clock is known, so that its times can be used. */
-int peer_is_up(const struct peer *p);
+bool peer_is_up(const struct peer *p);
 /* 1: its link is up, it is ready and listens, and no snapshot is under way. */
-int peer_is_settled(const struct peer *p);
+bool peer_is_settled(const struct peer *p);
 
 /* As peer_link_send(); CSSL_E_STATE without a link. */
 int peer_send(struct peer *p, const Cssl__PeerMessage *m);
@@ -71,7 +71,7 @@ int peer_send(struct peer *p, const Cssl__PeerMessage *m);
 void peer_send_failed(struct peer *p, int error);
 void peer_send_status(struct peer *p);
 struct shelved;
-int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, int unasked);
+int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, bool unasked);
 void peer_send_ticket_keys(struct peer *p);
 void peer_send_next_key(struct peer *p);
 

@@ -72,7 +72,7 @@ void peer_link_end(struct peer_link *l, int error)
 }
 
 /* Unread bytes mean that this loop is slow; the peer is not silent. */
-static int has_unread(const struct peer_link *l)
+static bool has_unread(const struct peer_link *l)
 {
 	uint8_t byte;
 
@@ -117,7 +117,7 @@ static int step_opening(struct peer_link *l, const uint8_t *in, size_t len, size
 {
 	uint8_t out[OPENING_MESSAGE_MAX];
 	size_t out_len = 0;
-	const int was_silent = !opening_peer(l->opening);
+	const bool was_silent = !opening_peer(l->opening);
 	int result = opening_step(l->opening, in, len, taken, out, &out_len);
 
 	if (result >= 0 && was_silent && opening_peer(l->opening))
@@ -438,7 +438,7 @@ int peer_link_take_fd(struct peer_link *l, uint64_t inode)
 	return -1;
 }
 
-int peer_link_passes_fds(const struct peer_link *l)
+bool peer_link_passes_fds(const struct peer_link *l)
 {
 	return l->protection == LINK_TRUSTED && l->state == PEER_LINK_OPEN;
 }

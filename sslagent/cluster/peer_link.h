@@ -94,7 +94,7 @@ int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd);
 /* The descriptor of that inode that came with a message, or -1. Descriptors that came before it are closed. */
 int peer_link_take_fd(struct peer_link *l, uint64_t inode);
 
-int peer_link_passes_fds(const struct peer_link *l);
+bool peer_link_passes_fds(const struct peer_link *l);
 /* The hello of the other side; believed once the link is open. NULL: none came yet. */
 const struct link_hello *peer_link_peer(const struct peer_link *l);
 

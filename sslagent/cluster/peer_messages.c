@@ -62,7 +62,7 @@ static void send_object(void *peer, const struct session *session)
 	size_t len;
 	const uint8_t *encoded = session_encoded(session, &len);
 
-	peer_send_object(peer, &session->shelved, encoded, len, 0);
+	peer_send_object(peer, &session->shelved, encoded, len, false);
 }
 
 static int on_pull(struct peer *p, const Cssl__PeerMessage *m)

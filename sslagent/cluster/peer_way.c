@@ -28,7 +28,7 @@ static struct socket_seen look(const struct conf_agent *self, const struct conf_
 		.changed_ns = (int64_t)st.st_ctim.tv_sec * NANOSECONDS + st.st_ctim.tv_nsec };
 }
 
-static int is_another(struct socket_seen before, struct socket_seen now)
+static bool is_another(struct socket_seen before, struct socket_seen now)
 {
 	return now.inode != 0 && (now.inode != before.inode || now.changed_ns != before.changed_ns);
 }
@@ -63,23 +63,23 @@ void peer_way_proved(struct peer_way *w)
 
 /* Keep to the UNIX socket while somebody listens there: TCP would reach the same agent, which is busy. Only if all
  * attempts end, and it has never answered there, it may be another cluster's. */
-int peer_way_failed(struct peer_way *w, int uv_error)
+bool peer_way_failed(struct peer_way *w, int uv_error)
 {
-	const int is_nobody = uv_error == UV_ECONNREFUSED || uv_error == UV_ENOENT || uv_error == UV_EACCES;
-	const int is_doubtful = uv_error != UV_ETIMEDOUT && !w->is_proved;
+	const bool is_nobody = uv_error == UV_ECONNREFUSED || uv_error == UV_ENOENT || uv_error == UV_EACCES;
+	const bool is_doubtful = uv_error != UV_ETIMEDOUT && !w->is_proved;
 
 	if (w->kind == PEER_BY_UNIX && (is_nobody || (is_doubtful && ++w->doubts >= DOUBTS_MAX))) {
 		w->kind = PEER_BY_TCP;
-		return 1;
+		return true;
 	}
 	w->kind = PEER_BY_UNIX;
-	return 0;
+	return false;
 }
 
-int peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer)
+bool peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer)
 {
 	const struct socket_seen now = look(self, peer);
-	const int is_first = !w->is_asked_again;
+	const bool is_first = !w->is_asked_again;
 
 	w->is_asked_again = 1;
 	return w->kind == PEER_BY_TCP && (is_another(w->seen, now) || (is_first && now.inode != 0));

@@ -32,11 +32,11 @@ void peer_way_address(
 void peer_way_proved(struct peer_way *w);
 
 /* That attempt failed. 1 when the other way is worth a try at once, 0 when both were tried. */
-int peer_way_failed(struct peer_way *w, int uv_error);
+bool peer_way_failed(struct peer_way *w, int uv_error);
 
 /* TCP answered. 1 when the UNIX socket is to be tried now: it was bound meanwhile, or, once for each file, it may have
  * been bound and did not listen yet. A starting agent listens there first; without this check the link by TCP would
  * stay. */
-int peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer);
+bool peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer);
 
 #endif

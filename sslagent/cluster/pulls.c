@@ -103,12 +103,12 @@ static int pull_over_link(struct cluster *c, unsigned agent, const uint8_t *id)
 	return r;
 }
 
-static int said_absent(const struct session_pull *p, unsigned agent)
+static bool said_absent(const struct session_pull *p, unsigned agent)
 {
 	for (unsigned i = 0; i < p->absent_count; i++)
 		if (p->absent[i] == agent)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* Agents that may have it, the likeliest first. */
@@ -225,7 +225,7 @@ void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
 }
 
 /* 1: no agent is left that may have it. */
-static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
+static bool note_absent(struct cluster *c, struct session_pull *p, unsigned from)
 {
 	struct candidates before = candidates(c, p);
 	unsigned at = 0;
@@ -233,7 +233,7 @@ static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
 	while (at < before.count && before.agents[at] != from)
 		at++;
 	if (at == before.count || p->absent_count == ASKED_MAX)
-		return 0;
+		return false;
 	p->absent[p->absent_count++] = from;
 	if (c->placement && p->absent_count == 1) /* the only one asked until now */
 		return ask(c, p, ASK_ALL, cluster_now_ms()) == 0;
@@ -285,7 +285,7 @@ void pulls_tick(struct cluster *c, int64_t now_ms)
 		look_at_all(c, now_ms, COUNT_PULLS_TIMED_OUT);
 }
 
-int pulls_wait(const struct cluster *c)
+bool pulls_wait(const struct cluster *c)
 {
 	return c->pulls.waiting > 0;
 }

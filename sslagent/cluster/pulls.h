@@ -33,7 +33,7 @@ void pulls_absent(struct cluster *c, unsigned from, const uint8_t id[static SESS
 void pulls_over_link(struct cluster *c, unsigned from, const uint8_t id[static SESSION_ID_LEN]);
 
 void pulls_tick(struct cluster *c, int64_t now_ms);
-int pulls_wait(const struct cluster *c); /* 1 when any pull waits and needs ticks, else 0 */
+bool pulls_wait(const struct cluster *c); /* 1 when any pull waits and needs ticks, else 0 */
 /* The cluster closes: end every one now. */
 void pulls_finish(struct cluster *c);
 

@@ -92,12 +92,12 @@ void resettling_look(struct cluster *c, int64_t now_ms)
 }
 
 /* Drop nothing while an agent still takes its part and may need it. */
-static int is_busy(const struct cluster *c)
+static bool is_busy(const struct cluster *c)
 {
 	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
 		if (atomic_load(&c->flags[p->index].alive) &&
 			(p->readiness != PEER_READY || p->giver.state != GIVING_NOTHING))
-			return 1;
+			return true;
 	return cluster_state(c) != CLUSTER_READY;
 }
 
@@ -110,7 +110,7 @@ struct step {
 	uint8_t displaced[VISITED_A_STEP][SESSION_ID_LEN];
 };
 
-static int tells(const struct cluster *c, const struct placement_ranks *before, const struct session *s)
+static bool tells(const struct cluster *c, const struct placement_ranks *before, const struct session *s)
 {
 	for (unsigned i = 0; i < before->count; i++)
 		if (placement_get(c->resettling.after, before->agents[i]) == MEMBER_HERE)
@@ -124,7 +124,7 @@ static void tell(struct step *step, unsigned agent, const struct session *s)
 	size_t len;
 	const uint8_t *encoded = session_encoded(s, &len);
 
-	if (peer_send_object(p, &s->shelved, encoded, len, 1) != 0)
+	if (peer_send_object(p, &s->shelved, encoded, len, true) != 0)
 		return; /* without a link the peer asks for its part later, or leaves too */
 	count(COUNT_SESSIONS_REPLACED);
 	if (stream_pending(&p->link->stream) >= PENDING_ENOUGH)
@@ -160,12 +160,12 @@ static enum walk on_session(void *ctx, const struct shelved *o)
 	return ++step->visited >= VISITED_A_STEP / 2 ? WALK_PAUSE : step->walk;
 }
 
-static int links_are_full(const struct cluster *c)
+static bool links_are_full(const struct cluster *c)
 {
 	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
 		if (p->state == PEER_UP && stream_pending(&p->link->stream) >= PENDING_ENOUGH)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static void settled(struct cluster *c)
@@ -184,7 +184,7 @@ static void go_on(struct cluster *c, int64_t now_ms)
 	struct step step = { .cluster = c, .walk = WALK_ON };
 	struct resettling *r = &c->resettling;
 	uint64_t dropped = 0;
-	int more;
+	bool more;
 
 	if (links_are_full(c))
 		return;
@@ -216,17 +216,17 @@ void resettling_tick(struct cluster *c, int64_t now_ms)
 }
 
 /* The agent that had it before @peer came gives it: the next in rank. */
-int resettling_gives(struct cluster *c, const struct peer *peer, const struct session *session)
+bool resettling_gives(struct cluster *c, const struct peer *peer, const struct session *session)
 {
 	struct placement_ranks ranks;
 	unsigned first = 0;
 
 	if (!c->placement)
-		return 1;
+		return true;
 	ranks = placement_rank(c->placement, session->id, replicas(c) + 1);
 	first += ranks.agents[0] == peer->index;
 	for (unsigned i = 0; i < ranks.count && i < replicas(c); i++)
 		if (ranks.agents[i] == peer->index)
 			return first < ranks.count && ranks.agents[first] == c->self_index;
-	return 0;
+	return false;
 }

@@ -37,6 +37,6 @@ void resettling_tick(struct cluster *c, int64_t now_ms);
 void resettling_look(struct cluster *c, int64_t now_ms);
 
 /* 1 when this agent has to give @session to @peer, which asked for its part, else 0. */
-int resettling_gives(struct cluster *c, const struct peer *peer, const struct session *session);
+bool resettling_gives(struct cluster *c, const struct peer *peer, const struct session *session);
 
 #endif

@@ -61,12 +61,12 @@ static void finish(struct revocation *r)
 	free(r);
 }
 
-static int waits(const struct revocation *r)
+static bool waits(const struct revocation *r)
 {
 	for (unsigned agent = 0; agent < r->agent_count; agent++)
 		if (r->answers[agent] == ASKED)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static void tell_peers(struct revocation *r)
@@ -113,13 +113,13 @@ static revoke_what revoke_family(const uint8_t *family)
 		.family_id = bytes_of(family, FAMILY_ID_LEN) };
 }
 
-int revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms)
+bool revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms)
 {
 	if (what->which_case != (int)REVOKE_SESSION || what->session_id.len != SESSION_ID_LEN ||
 		store_peek(c->store, what->session_id.data, now_ms, take_family, family) != 0)
-		return 0;
+		return false;
 	*what = revoke_family(family);
-	return 1;
+	return true;
 }
 
 static void run(struct thread_task *task)
@@ -246,7 +246,7 @@ void revocations_tick(struct cluster *c, int64_t now_ms)
 	finish_ready(&c->revocations, now_ms);
 }
 
-int revocations_wait(const struct revocations *all)
+bool revocations_wait(const struct revocations *all)
 {
 	return all->under_way != NULL;
 }

@@ -26,7 +26,7 @@ int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms,
 
 /* The revocation of a session must cover all sessions with which the client could go on: a resumption in TLS 1.3 makes
  * new sessions from it. 1: the session is here, and @what became its family, whose id is in @family; else 0. */
-int revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms);
+bool revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms);
 
 /* @family: of FAMILY_ID_LEN bytes; NULL: the agent does not know the session. An asking agent that did not know it
  * either now revokes the family, at all agents again. */
@@ -34,7 +34,7 @@ void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token,
 void revocations_peer_lost(struct cluster *c, struct peer *peer);
 void revocations_tick(struct cluster *c, int64_t now_ms);
 /* 1: some wait for a tick; 0: none. */
-int revocations_wait(const struct revocations *all);
+bool revocations_wait(const struct revocations *all);
 /* The cluster closes: end every one now. */
 void revocations_finish(struct cluster *c);
 

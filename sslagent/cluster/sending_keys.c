@@ -107,25 +107,25 @@ void sending_keys_forget_peer(struct sending_keys *k, unsigned peer)
 	k->confirmed[peer].current = k->confirmed[peer].next = 0;
 }
 
-int sending_keys_held_by(const struct sending_keys *k, unsigned peer)
+bool sending_keys_held_by(const struct sending_keys *k, unsigned peer)
 {
 	return k->confirmed[peer].current == k->secrets->current.id;
 }
 
-static int all_confirmed(const struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx)
+static bool all_confirmed(const struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx)
 {
 	for (unsigned peer = 0; peer < k->peers; peer++)
 		if (waits_for(ctx, peer) && k->confirmed[peer].next != k->secrets->next.id)
-			return 0;
-	return 1;
+			return false;
+	return true;
 }
 
-int sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms)
+bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms)
 {
 	if (k->secrets->next.generation == 0)
-		return 0;
+		return false;
 	if (now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS && !all_confirmed(k, waits_for, ctx))
-		return 0;
+		return false;
 	pthread_mutex_lock(&k->lock);
 	k->secrets->current = k->secrets->next;
 	sodium_memzero(&k->secrets->next, sizeof k->secrets->next);
@@ -136,5 +136,5 @@ int sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsign
 		k->confirmed[peer].next = 0;
 	}
 	atomic_store_explicit(&k->generation, k->secrets->current.generation, memory_order_release);
-	return 1;
+	return true;
 }

@@ -4,6 +4,8 @@
 #ifndef CSSL_SSLAGENT_SENDING_KEYS_H
 #define CSSL_SSLAGENT_SENDING_KEYS_H
 
+#include <stdbool.h>
+
 #include "sslagent/cluster/broadcast_sender.h"
 
 #define SENDING_KEY_PATIENCE_MS 1000
@@ -28,11 +30,11 @@ void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_
 /* A peer that lost its memory, or its link, has to confirm again. */
 void sending_keys_forget_peer(struct sending_keys *k, unsigned peer);
 /* 1 when the peer holds the current key, else 0. */
-int sending_keys_held_by(const struct sending_keys *k, unsigned peer);
+bool sending_keys_held_by(const struct sending_keys *k, unsigned peer);
 
 /* Use the successor if its time has come. @waits_for(ctx, peer) tells whether to wait for that peer's confirmation. 1:
  * the successor is current now.
  */
-int sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms);
+bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms);
 
 #endif

@@ -48,7 +48,7 @@ struct part {
 };
 
 /* ALL: sessions of the peer's part that this agent has to give. OWN: sessions made here. */
-static int is_for(const struct peer *p, const struct session *s)
+static bool is_for(const struct peer *p, const struct session *s)
 {
 	const struct cluster *c = p->cluster;
 	struct placement_ranks holders;
@@ -64,7 +64,7 @@ static int is_for(const struct peer *p, const struct session *s)
 static enum walk give(struct part *part, const struct shelved *o, const uint8_t *encoded, size_t len)
 {
 	if (!part->error)
-		part->error = peer_send_object(part->peer, o, encoded, len, 1);
+		part->error = peer_send_object(part->peer, o, encoded, len, true);
 	return ++part->given >= PART_OBJECTS ? WALK_PAUSE : WALK_ON;
 }
 
@@ -100,9 +100,9 @@ static int give_objects(struct peer *p)
 {
 	struct snapshot_giver *giver = &p->giver;
 	struct part part = { .peer = p };
-	const int sessions = giver->state == GIVING_SESSIONS;
+	const bool sessions = giver->state == GIVING_SESSIONS;
 	enum giving next = giver->seen ? GIVING_SEEN : GIVING_LAST;
-	int more = shelf_walk(sessions ? store_shelf(p->cluster->store) : p->cluster->live, &giver->cursor,
+	bool more = shelf_walk(sessions ? store_shelf(p->cluster->store) : p->cluster->live, &giver->cursor,
 		cluster_now_ms(), sessions ? on_session : on_live, &part);
 
 	giver->given += part.given;
@@ -171,7 +171,7 @@ static int give_heard(struct peer *p, unsigned agent)
 {
 	struct cluster *c = p->cluster;
 	const struct receiver_view view = broadcast_receiver_view(c->receiver, agent);
-	const int is_self = agent == c->self_index;
+	const bool is_self = agent == c->self_index;
 	Cssl__Heard heard = { MESSAGE(heard), .agent = c->conf->agents[agent].name,
 		.boot_id = is_self ? c->boot_id : view.boot_id,
 		.n_complete = (is_self ? c->self->workers : view.workers) + 1,
@@ -235,7 +235,7 @@ void snapshot_go_on(struct peer *p)
 
 int snapshot_give(struct peer *p, const Cssl__PeerMessage *request)
 {
-	const int all = request->snapshot_request->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL;
+	const bool all = request->snapshot_request->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL;
 
 	giving_move(&p->giver, GIVING_SESSIONS);
 	p->giver.scope = all ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;

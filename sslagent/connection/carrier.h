@@ -59,7 +59,7 @@ struct carrier {
 	enum carrier_pace pace;
 };
 
-static inline int carrier_moves(const struct carrier *c)
+static inline bool carrier_moves(const struct carrier *c)
 {
 	return c->ops->say != NULL;
 }

@@ -38,7 +38,7 @@ const char *connection_state_name(enum connection_state state)
 	return state_rows[state].name;
 }
 
-int connection_may_go(enum connection_state from, enum connection_state to)
+bool connection_may_go(enum connection_state from, enum connection_state to)
 {
 	return (state_rows[from].may_go_to >> to) & 1;
 }
@@ -54,7 +54,7 @@ void connection_to(struct connection *c, enum connection_state to)
 	c->state = (uint8_t)to;
 }
 
-int connection_serves(const struct connection *c)
+bool connection_serves(const struct connection *c)
 {
 	return c->state == CONNECTION_OWNER || c->state == CONNECTION_SETTLING;
 }
@@ -329,7 +329,7 @@ static void violated_in_handshake(struct connection *c)
 	const struct tls_record_header bad = { c->bad.type, c->bad.version, c->bad.length };
 
 	count(COUNT_RECORD_VIOLATIONS);
-	int said = handshake_violation(c->handshake, &bad) < 0 && send_handshake_output(c) == 0;
+	bool said = handshake_violation(c->handshake, &bad) < 0 && send_handshake_output(c) == 0;
 	log_paced(LOG_INFO, &c->id, "handshake failed", "cause=%s", handshake_error(c->handshake));
 	connection_end(c, END_RECORD_VIOLATION, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
@@ -374,15 +374,15 @@ static int work_on_handshake(struct connection *c, const struct tls_record *reco
 }
 
 /* 1: this turn has used its time for handshakes; a later one calls connection_take_turn(). */
-static int waits_for_its_turn(struct connection *c)
+static bool waits_for_its_turn(struct connection *c)
 {
 	struct turn_share *share = &c->home->handshake_share;
 
 	if (turn_share_is_free(share))
-		return 0;
+		return false;
 	turn_share_enter(
 		share, handshake_waiter(c->handshake), handshake_place_source(handshake_place(c->handshake)), c);
-	return 1;
+	return true;
 }
 
 /* Feed the waiting records one by one: at the end of the handshake, all after its last record is still unopened
@@ -507,12 +507,12 @@ struct connection *connection_open(struct connection_home *home, struct carrier 
 	return NULL;
 }
 
-int connection_is_idle(const struct connection *c)
+bool connection_is_idle(const struct connection *c)
 {
 	return c->state == CONNECTION_OWNER && c->to_backend > 0 && c->input_len == 0 && connection_at_checkpoint(c);
 }
 
-int connection_is_handshaking(const struct connection *c)
+bool connection_is_handshaking(const struct connection *c)
 {
 	return c->state == CONNECTION_HANDSHAKING || c->state == CONNECTION_PARKED;
 }
@@ -522,12 +522,12 @@ const char *connection_cause(const struct connection *c)
 	return c->handshake ? handshake_error(c->handshake) : "";
 }
 
-int connection_is_ending(const struct connection *c)
+bool connection_is_ending(const struct connection *c)
 {
 	return c->state == CONNECTION_ENDING;
 }
 
-int connection_is_frozen(const struct connection *c)
+bool connection_is_frozen(const struct connection *c)
 {
 	return c->state == CONNECTION_FROZEN;
 }

@@ -189,8 +189,8 @@ void connection_take_turn(void *connection);
 
 /* Whole client records. This changes them in place. */
 void connection_records(struct connection *c, const struct tls_record *records, size_t count);
-/* Can it be that the client took so many bytes in all? 1 or 0: more than were sent, or less than it said before. */
-int connection_may_have_drained(const struct connection *c, uint64_t bytes);
+/* Can it be that the client took so many bytes in all? false: more than were sent, or less than it said before. */
+bool connection_may_have_drained(const struct connection *c, uint64_t bytes);
 /* The client took records: @drained bytes in all. The commits reached @write_generation. */
 void connection_accepted(struct connection *c, const struct frame_accepted *accepted);
 /* The client's bare FIN. */
@@ -216,8 +216,8 @@ void connection_give_up(struct connection *c, enum end_reason reason);
 /* Bytes of records that wait to be opened. Above a window the carrier stops reading. */
 size_t connection_waiting(const struct connection *c);
 /* 1: there was a request, and all requests are answered. */
-int connection_is_idle(const struct connection *c);
-int connection_is_handshaking(const struct connection *c);
+bool connection_is_idle(const struct connection *c);
+bool connection_is_handshaking(const struct connection *c);
 /* Why its handshake failed; "": it did not, or is over. */
 const char *connection_cause(const struct connection *c);
 
@@ -230,10 +230,10 @@ struct connection_account {
 };
 void connection_account(const struct connection *c, struct connection_account *out);
 /* 1: it ends as soon as the client takes its last words. */
-int connection_is_ending(const struct connection *c);
+bool connection_is_ending(const struct connection *c);
 /* 1: it was handed off, and lasts until its successor has adopted it. */
-int connection_is_frozen(const struct connection *c);
+bool connection_is_frozen(const struct connection *c);
 const char *connection_state_name(enum connection_state state);
-int connection_may_go(enum connection_state from, enum connection_state to); /* 1 or 0: see the drawing */
+bool connection_may_go(enum connection_state from, enum connection_state to); /* see the drawing */
 
 #endif

@@ -45,10 +45,10 @@ static int refuse(struct adoption *a, Cssl__LinkRefused__Reason *reason, Cssl__L
 /* --- the live part, and the proof that RAgent was given it --- */
 
 /* Each export has a random token, which only RAgent and other agents got. */
-static int shows_token(const struct adoption *a, const uint8_t token[static ADOPT_TOKEN_LEN])
+static bool shows_token(const struct adoption *a, const uint8_t token[static ADOPT_TOKEN_LEN])
 {
 	if (mutant("token-unchecked"))
-		return 1;
+		return true;
 	return !sodium_is_zero(token, ADOPT_TOKEN_LEN) && sodium_memcmp(a->shown.token, token, ADOPT_TOKEN_LEN) == 0;
 }
 
@@ -119,7 +119,7 @@ static int check_ssl_id(const Cssl__LinkSslId *id)
 }
 
 /* Did the owner of the live part stop exactly where this one has to begin? */
-static int begins_where_it_froze(const struct adoption *a)
+static bool begins_where_it_froze(const struct adoption *a)
 {
 	return a->part.exported == EXPORT_AT_FREEZE && a->part.write_generation == a->at.write_generation &&
 	       a->part.write_sequence == a->at.write_sequence;
@@ -204,7 +204,7 @@ static void take_state(struct connection *c, const Cssl__LinkSslId *id)
 }
 
 /* Has the client said more than its part of the handshake? */
-static int has_spoken(const struct adoption *a)
+static bool has_spoken(const struct adoption *a)
 {
 	const uint64_t finished = a->obj.facts.protocol_version == TLS13_VERSION_WIRE ? 0 : 1;
 

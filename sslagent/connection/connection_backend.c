@@ -24,7 +24,7 @@ static const struct conf_backend *conf_of(const struct connection *c)
 static void fill_unique_id(const struct connection *c, struct proxy_header *h)
 {
 	const struct endpoints *e = &c->endpoints;
-	const int goes_on = e->unique_id && !service_stands_between(&c->service);
+	const bool goes_on = e->unique_id && !service_stands_between(&c->service);
 
 	h->unique_id = goes_on ? e->unique_id : c->id.bytes;
 	h->unique_id_len = (uint16_t)(goes_on ? e->unique_id_len : sizeof c->id.bytes);
@@ -100,7 +100,7 @@ void connection_backend_id(const struct connection *c, const uint8_t **id, size_
 }
 
 /* With a PROXY header a backend connection speaks for its client only. */
-static int shares_backend(const struct connection *c, const struct conf_backend *conf)
+static bool shares_backend(const struct connection *c, const struct conf_backend *conf)
 {
 	return conf->reuse == CONF_ON && conf->proxy_v2 == CONF_OFF &&
 	       service_traits[c->service.kind].sharing == SERVICE_SHARES_BACKENDS;
@@ -157,7 +157,7 @@ int connection_ensure_backend(struct connection *c)
 
 int connection_write_to_backend(struct connection *c, const uint8_t *data, size_t len)
 {
-	const int waits = connection_head_waits(c);
+	const bool waits = connection_head_waits(c);
 	int r = waits ? connection_keep(&c->head, data, len) : connection_ensure_backend(c);
 
 	if (r < 0)
@@ -232,7 +232,7 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p)
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	enum conf_service kind = c->service.kind;
-	const int stands_between = service_stands_between(&c->service);
+	const bool stands_between = service_stands_between(&c->service);
 	service_destroy(&c->service);
 	service_restore(&c->service, kind, &c->home->service_blocks, p->service_state, p->service_state_len);
 	if (stands_between && !service_stands_between(&c->service)) /* nobody would keep the client's words apart */

@@ -41,7 +41,7 @@ int connection_own_between(struct connection *c)
 
 /* --- both ways --- */
 
-static void lose_backend(struct connection *c, int is_own_lack)
+static void lose_backend(struct connection *c, bool is_own_lack)
 {
 	connection_release_backend(c, END_BACKEND_UNREACHABLE);
 	count(COUNT_BACKEND_FAILURES);
@@ -63,14 +63,14 @@ static void note_taken(struct connection *c)
 }
 
 /* 1: there may be replies to it already. */
-static int give_to_backend(struct connection *c)
+static bool give_to_backend(struct connection *c)
 {
 	const uint8_t *data;
 	int r = 0;
 
 	if (!c->backend && service_wants_backend(&c->service))
 		r = connection_ensure_backend(c);
-	const int is_own_lack = r < 0;
+	const bool is_own_lack = r < 0;
 	const size_t len = service_for_backend(&c->service, &data);
 	if (r == 0 && len && c->backend) {
 		connection_leave_word(c);
@@ -84,20 +84,20 @@ static int give_to_backend(struct connection *c)
 }
 
 /* Seals one reply, as one record if possible. 1: there may be another. */
-static int seal_reply(struct connection *c)
+static bool seal_reply(struct connection *c)
 {
 	const uint8_t *data;
 	const size_t len = service_for_client(&c->service, &data);
 
 	if (len == 0 || live_due(c->live) != LIVE_NOTHING_DUE)
-		return 0;
+		return false;
 	if (len > connection_fragment_max(c))
 		service_splits_reply(&c->service);
 	connection_leave_word(c);
 	return connection_seal(c, data, len) > 0 && c->state != CONNECTION_ENDED;
 }
 
-int connection_seal_replies(struct connection *c)
+bool connection_seal_replies(struct connection *c)
 {
 	const uint8_t *data;
 
@@ -145,7 +145,7 @@ ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, 
 	return (ptrdiff_t)len;
 }
 
-int connection_replies_wait(const struct connection *c)
+bool connection_replies_wait(const struct connection *c)
 {
 	const uint8_t *data;
 

@@ -11,7 +11,7 @@
 
 #define REPORT_DELAY_MS 20u
 
-int connection_at_checkpoint(const struct connection *c)
+bool connection_at_checkpoint(const struct connection *c)
 {
 	return c->state != CONNECTION_RECOVERING && service_place(&c->service) == SERVICE_CHECKPOINT &&
 	       c->to_backend == c->written;

@@ -50,14 +50,14 @@ static enum said say_answer(struct connection *c)
 }
 
 /* 0: they are not all on their way to the client, and may be later. */
-static int replies_are_said(struct connection *c)
+static bool replies_are_said(struct connection *c)
 {
 	if (c->last_words == LAST_INTERNAL_ERROR || !service_stands_between(&c->service) || connection_seal_replies(c))
-		return 1;
+		return true;
 	if (live_due(c->live) != LIVE_LIMIT_REACHED)
-		return 0;
+		return false;
 	c->last_words = LAST_INTERNAL_ERROR; /* the key seals no more of them */
-	return 1;
+	return true;
 }
 
 /* Where something is cut off, only this agent knows what the client was told: it is sealed. Each reason has a rate
@@ -78,10 +78,10 @@ static const char *told_last(const struct connection *c, int said)
 }
 
 /* Something is cut off, or the client got a reply that its server did not give. */
-static int tells_more(const struct connection *c, enum last_words wanted)
+static bool tells_more(const struct connection *c, enum last_words wanted)
 {
 	if (service_stands_between(&c->service) && c->end_reason != END_DONE && c->end_reason != END_IDLE_TIMEOUT)
-		return 1;
+		return true;
 	return wanted != LAST_CLOSE_NOTIFY && wanted != LAST_FAREWELL;
 }
 
@@ -173,7 +173,7 @@ size_t connection_say_words(struct connection *c)
 /* The end, after the last words of its service. */
 static void part(struct connection *c, enum end_reason reason)
 {
-	const int is_late = reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
+	const bool is_late = reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
 	const enum service_parting why = is_late                    ? SERVICE_TIMED_OUT
 					 : reason == END_OVERLOADED ? SERVICE_OVERLOADED
 								    : SERVICE_LEAVES;
@@ -182,14 +182,14 @@ static void part(struct connection *c, enum end_reason reason)
 	connection_finish(c, LAST_CLOSE_NOTIFY, reason);
 }
 
-int connection_cuts_nothing(const struct connection *c)
+bool connection_cuts_nothing(const struct connection *c)
 {
 	return connection_at_checkpoint(c) || connection_only_blank_waits(c);
 }
 
 void connection_finish_early(struct connection *c, struct connection_event *e)
 {
-	const int stands_between = service_stands_between(&c->service);
+	const bool stands_between = service_stands_between(&c->service);
 
 	/* a verdict has a longer limit than silence; when that is over, the carrier comes again with another reason */
 	if (e->reason == END_IDLE_TIMEOUT && stands_between && service_awaits_verdict(&c->service))
@@ -216,7 +216,7 @@ void connection_finish_if_over(struct connection *c)
 {
 	if (!connection_serves(c) || c->from_client != HALF_CLOSED)
 		return;
-	int answered = c->from_backend != HALF_OPEN || connection_at_checkpoint(c);
+	bool answered = c->from_backend != HALF_OPEN || connection_at_checkpoint(c);
 	if (!c->backend || (answered && c->to_backend == c->written))
 		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE); /* the client will begin nothing more */
 }
@@ -242,7 +242,7 @@ void connection_violated(struct connection *c, enum tls_alert alert, enum end_re
 	count(COUNT_RECORD_VIOLATIONS);
 	log_paced(LOG_INFO, &c->id, "record violation", "alert=%d reason=%s", (int)alert, end_reason_text(reason));
 	/* if the alert may not be sealed (our KeyUpdate is not committed yet), a reset is enough */
-	int said = connection_send_alert(c, TLS_ALERT_FATAL, alert) == 0;
+	bool said = connection_send_alert(c, TLS_ALERT_FATAL, alert) == 0;
 	connection_end(c, reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
 
@@ -332,8 +332,8 @@ static void conversation_over(struct connection *c)
 
 static void backend_ended_whole(struct connection *c)
 {
-	int between = service_place(&c->service) == SERVICE_CHECKPOINT &&
-		      service_backend_reuse(&c->service) >= SERVICE_BACKEND_FOR_CLIENT && c->from_client == HALF_OPEN;
+	bool between = service_place(&c->service) == SERVICE_CHECKPOINT &&
+		       service_backend_reuse(&c->service) >= SERVICE_BACKEND_FOR_CLIENT && c->from_client == HALF_OPEN;
 
 	if (!between) {
 		connection_close_towards_client(c);
@@ -357,7 +357,7 @@ static void backend_failed(struct connection *c, enum stream_end end, int uv_err
 		backend_lost(c, reason);
 		return;
 	}
-	int tied = service_backend_reuse(&c->service) == SERVICE_BACKEND_TIED;
+	bool tied = service_backend_reuse(&c->service) == SERVICE_BACKEND_TIED;
 	conversation_over(c);
 	if (tied)
 		connection_finish(c, LAST_FAREWELL, END_DONE);
@@ -378,15 +378,15 @@ void connection_backend_said_last(struct connection *c, enum stream_end end)
 }
 
 /* A kept connection ended, maybe before its backend read the request (RFC 9112 9.3.1, 9.5). 1: another is asked. */
-static int is_asked_again(struct connection *c)
+static bool is_asked_again(struct connection *c)
 {
 	if (!c->asked || !connection_serves(c) || !service_may_ask_again(&c->service))
-		return 0;
+		return false;
 	backend_reset(c->backend);
 	c->backend = NULL;
 	if (connection_ask_anew(c) < 0)
 		connection_backend_unreachable(c);
-	return 1;
+	return true;
 }
 
 void connection_drop_backend(struct connection *c, struct connection_event *e)

@@ -241,7 +241,7 @@ static inline void react_and_weigh(struct connection *c, struct connection_event
 }
 
 /* An established client that would notice if handshakes delayed its records. */
-static int is_in_haste(const struct connection *c)
+static bool is_in_haste(const struct connection *c)
 {
 	return connection_serves(c) && service_traits_now(&c->service)->haste == SERVICE_IN_HASTE &&
 	       (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;

@@ -122,7 +122,7 @@ static int seal_copy(struct connection *c, struct sess_obj *obj, struct live_par
 	return 0;
 }
 
-int connection_can_move(const struct connection *c)
+bool connection_can_move(const struct connection *c)
 {
 	return carrier_moves(c->carrier) && tls_listener_conf(c->listener)->migration == CONF_MIGRATION_ON;
 }

@@ -48,7 +48,7 @@ static int send_small(struct connection *c, const uint8_t *record, ptrdiff_t len
 int connection_send_alert(struct connection *c, enum tls_alert_level level, enum tls_alert description)
 {
 	uint8_t record[LIVE_SMALL_RECORD_MAX];
-	int is_last = level == TLS_ALERT_FATAL || description == TLS_ALERT_CLOSE_NOTIFY;
+	bool is_last = level == TLS_ALERT_FATAL || description == TLS_ALERT_CLOSE_NOTIFY;
 
 	return send_small(
 		c, record, live_seal_alert(c->live, level, description, record), is_last ? FRAME_LAST_RECORD : 0);
@@ -374,7 +374,7 @@ static void open_record(struct connection *c, const struct tls_record *record)
 }
 
 /* A connection that has ended has no carrier any more. */
-static int takes_more(const struct connection *c)
+static bool takes_more(const struct connection *c)
 {
 	if (c->state == CONNECTION_RECOVERING)
 		return c->carrier->pace != CARRIER_PAUSED && connection_hears(c);
@@ -526,11 +526,11 @@ static void commit_keys(struct connection *c, uint32_t write_generation)
 		tell_keys(c);
 }
 
-int connection_may_have_drained(const struct connection *c, uint64_t bytes)
+bool connection_may_have_drained(const struct connection *c, uint64_t bytes)
 {
 	/* these two do not look at it, and have no counts */
 	if (c->state == CONNECTION_ADOPTING || c->state == CONNECTION_ENDED)
-		return 1;
+		return true;
 	return bytes >= c->drained && bytes <= c->sent;
 }
 

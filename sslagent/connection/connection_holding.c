@@ -144,10 +144,10 @@ void connection_input_drop(struct connection *c)
 static_assert(HEAD_KEPT_MAX + TLS_RECORD_MAX <= CONF_WINDOW_MIN, "a head would wait for RAgent, and RAgent for it");
 
 /* The request under way is the only one: nobody has to answer anything before the client says more. */
-int connection_head_waits(const struct connection *c)
+bool connection_head_waits(const struct connection *c)
 {
 	/* without a time limit, nothing would end a client that says empty lines only, and it could never rest */
-	const int may_wait =
+	const bool may_wait =
 		c->home->conf->limits.request_head_timeout_ms || service_place(&c->service) != SERVICE_CHECKPOINT;
 
 	return may_wait && !c->backend && c->from_client == HALF_OPEN &&
@@ -233,13 +233,13 @@ int connection_give_head(struct connection *c)
 	return r;
 }
 
-int connection_only_blank_waits(const struct connection *c)
+bool connection_only_blank_waits(const struct connection *c)
 {
 	return c->head && service_place(&c->service) == SERVICE_CHECKPOINT;
 }
 
 /* It is too long, or RAgent cannot say its records again, because they came before a KeyUpdate. */
-static int has_to_go_on(const struct connection *c)
+static bool has_to_go_on(const struct connection *c)
 {
 	const struct consumed_mark *from = &c->consumed, *to = &c->newest;
 

@@ -17,7 +17,7 @@
 
 /* connection.c */
 void connection_to(struct connection *c, enum connection_state to);
-int connection_serves(const struct connection *c); /* is it its owner, in the midst of things? */
+bool connection_serves(const struct connection *c); /* is it its owner, in the midst of things? */
 struct connection *connection_create(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints,
 	enum connection_state first);
@@ -47,7 +47,7 @@ int connection_send_alert(
 ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len);
 
 /* connection_consumed.c */
-int connection_at_checkpoint(const struct connection *c);
+bool connection_at_checkpoint(const struct connection *c);
 void connection_reach_checkpoint(struct connection *c); /* the carrier hears of it now */
 void connection_mark(struct connection *c);             /* opening reached a record boundary */
 void connection_reach_marks(struct connection *c);      /* more was written to the backend */
@@ -82,13 +82,13 @@ int connection_keep(struct kept_bytes **k, const uint8_t *data, size_t len); /* 
 void connection_wipe(struct kept_bytes **k);
 
 /* 1: the client's bytes since the last checkpoint are a part of one head, and no backend is needed yet. */
-int connection_head_waits(const struct connection *c);
+bool connection_head_waits(const struct connection *c);
 int connection_give_head(struct connection *c); /* to the new backend connection. 0 or negative */
 /* The backend gets these bytes. They are kept for another one if it has answered before, and no more than a head. */
 void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len);
 int connection_give_asked(struct connection *c);  /* there are some: to the new backend connection. 0 or negative */
 void connection_drop_asked(struct connection *c); /* until the next checkpoint nothing can be asked again */
-int connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
+bool connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
 /* Something of a request came, or it serves again. May begin with the backend, and may end the connection. */
 void connection_watch_head(struct connection *c);
 void connection_head_is_late(struct connection *c);
@@ -100,7 +100,7 @@ size_t connection_say_words(struct connection *c);
 void connection_note_broken(const struct connection *c);
 /* The service wants the conversation to end: send the reason, and end. */
 void connection_part(struct connection *c, enum service_parting why);
-int connection_cuts_nothing(const struct connection *c); /* 1: an end now is one in order */
+bool connection_cuts_nothing(const struct connection *c); /* 1: an end now is one in order */
 /* OWNER: send @words as soon as that is allowed, and end. */
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason);
 void connection_say_last_words(struct connection *c); /* ENDING: if they are allowed now */
@@ -142,10 +142,10 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p);
 void connection_backend_id(const struct connection *c, const uint8_t **id, size_t *len); /* len 0: it is not told */
 
 /* connection_between.c: services that stand between. Each may end the connection. */
-int connection_own_between(struct connection *c);        /* 0 or CSSL_E_NO_MEMORY; other services: 0 */
-void connection_step_between(struct connection *c);      /* passes on all output of the service */
-int connection_seal_replies(struct connection *c);       /* 1: none waits any more, or it ended */
-int connection_replies_wait(const struct connection *c); /* 1: the client has to take some; other services: 0 */
+int connection_own_between(struct connection *c);         /* 0 or CSSL_E_NO_MEMORY; other services: 0 */
+void connection_step_between(struct connection *c);       /* passes on all output of the service */
+bool connection_seal_replies(struct connection *c);       /* 1: none waits any more, or it ended */
+bool connection_replies_wait(const struct connection *c); /* 1: the client has to take some; other services: 0 */
 void connection_read_between(struct connection *c);
 ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len); /* as to the backend */
 size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t len);
@@ -158,8 +158,8 @@ void connection_leave_without_backend(struct connection *c);                    
 void connection_begin_pass(struct connection *c, const struct ordered_move *order);
 void connection_drop_pass(struct connection *c); /* the connection ended meanwhile */
 
-int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
-int connection_backend_is_alone(const struct connection *c); /* and no other can go on with the conversation */
+bool connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
+bool connection_backend_is_alone(const struct connection *c); /* and no other can go on with the conversation */
 void connection_hand_off(
 	struct connection *c, Cssl__BackendHalf backend);    /* freeze, towards an agent that adopts now */
 void connection_stay(struct connection *c, const char *why); /* REFUSED */
@@ -177,7 +177,7 @@ void connection_leave(struct connection *c, enum end_reason reason);
 void connection_hand_off_if_settled(struct connection *c);
 /* @taken of the plaintext in @r went to the backend. The rest waits for the next owner. */
 void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len);
-int connection_holds(const struct connection *c);
+bool connection_holds(const struct connection *c);
 void connection_drop_settling(struct connection *c);
 
 /* connection_recover.c */
@@ -198,9 +198,9 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id);
 void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id);
 /* RECOVERING: plaintext of a record that the lost agent had got. 0 or negative. */
 int connection_hear(struct connection *c, const uint8_t *data, size_t len);
-int connection_hears(const struct connection *c); /* RECOVERING: more of them are to be opened */
-void connection_heard(struct connection *c);      /* RECOVERING: records were opened; judge them if they are all */
-void connection_recovered(struct connection *c);  /* RECOVERING -> OWNER */
+bool connection_hears(const struct connection *c); /* RECOVERING: more of them are to be opened */
+void connection_heard(struct connection *c);       /* RECOVERING: records were opened; judge them if they are all */
+void connection_recovered(struct connection *c);   /* RECOVERING -> OWNER */
 void connection_not_recovered(struct connection *c, enum end_reason reason); /* say the alert, and end */
 void connection_drop_recovery(struct connection *c);
 
@@ -216,7 +216,7 @@ size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t le
 /* A session was offered, but its client certificate has expired or is revoked: counted and logged. */
 void connection_count_offered_certificate(const struct connection *c);
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
-int connection_can_move(const struct connection *c);
+bool connection_can_move(const struct connection *c);
 int connection_keep_facts(struct connection *c, struct sess_obj *from);
 void connection_drop_facts(struct connection *c);
 int connection_facts(const struct connection *c, struct sess_obj *out); /* what was kept; the caller destroys */

@@ -211,18 +211,18 @@ void connection_begin_pass(struct connection *c, const struct ordered_move *orde
 
 /* A service that is not followed has one checkpoint: the point before the first byte. There, a new connection to the
  * backend is as good as the old one. */
-int connection_backend_may_stay(const struct connection *c)
+bool connection_backend_may_stay(const struct connection *c)
 {
 	return connection_at_checkpoint(c) && (service_traits_now(&c->service)->following == SERVICE_NOT_FOLLOWED ||
 						      service_backend_reuse(&c->service) != SERVICE_BACKEND_USED_UP);
 }
 
-int connection_backend_is_alone(const struct connection *c)
+bool connection_backend_is_alone(const struct connection *c)
 {
 	return c->backend && service_backend_reuse(&c->service) == SERVICE_BACKEND_TIED;
 }
 
-static int may_rest(const struct connection *c)
+static bool may_rest(const struct connection *c)
 {
 	return service_traits_now(&c->service)->rest == SERVICE_MAY_REST && connection_at_checkpoint(c) &&
 	       c->input_len == 0 && live_unfinished(c->live) == 0 && c->skip == 0 && c->tail == TAIL_NONE &&
@@ -270,8 +270,8 @@ void connection_carry_out_move(struct connection *c, struct connection_event *e)
 		connection_stay(c, "no connection to the backend");
 		return;
 	}
-	int can_pass = cluster_can_pass_to(c->home->cluster, move->target);
-	const int is_alone = connection_backend_is_alone(c);
+	bool can_pass = cluster_can_pass_to(c->home->cluster, move->target);
+	const bool is_alone = connection_backend_is_alone(c);
 	if (c->backend && connection_backend_may_stay(c) && !is_alone)
 		connection_release_backend(c, END_DONE);
 	if (!c->backend)

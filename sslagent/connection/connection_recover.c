@@ -226,7 +226,7 @@ size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t le
 
 /* --- hearing --- */
 
-int connection_hears(const struct connection *c)
+bool connection_hears(const struct connection *c)
 {
 	return c->recovery->step == RECOVERING_HEARS && c->client_records < c->recovery->exposed;
 }

@@ -21,7 +21,7 @@ struct connection_settling {
 	enum end_reason reason; /* of the end */
 };
 
-int connection_holds(const struct connection *c)
+bool connection_holds(const struct connection *c)
 {
 	return c->settling && c->settling->held;
 }
@@ -93,8 +93,8 @@ void connection_settle_no_longer(struct connection *c, struct connection_event *
 {
 	struct connection_settling *s = c->settling;
 
-	const int is_late = worker_now_ms(c->home->worker) >= s->order.until_ms;
-	const int is_amid = service_outstanding(&c->service) > 0 || service_place(&c->service) == SERVICE_ANSWERING;
+	const bool is_late = worker_now_ms(c->home->worker) >= s->order.until_ms;
+	const bool is_amid = service_outstanding(&c->service) > 0 || service_place(&c->service) == SERVICE_ANSWERING;
 
 	if (s->wanted == SETTLES_TO_MOVE || (s->wanted == SETTLES_TO_STRAND && is_amid && is_late)) {
 		go_on(c, "no checkpoint came in time");

@@ -119,7 +119,7 @@ void preamble_end_saying(struct preamble *p, enum end_reason reason, enum smtp_o
 
 /* --- the dialogue --- */
 
-static int has_room(const struct preamble *p)
+static bool has_room(const struct preamble *p)
 {
 	return p->said - p->drained + SMTP_PREAMBLE_REPLY_MAX <= FRAME_PREAMBLE_WINDOW;
 }
@@ -190,7 +190,7 @@ void preamble_drained(struct preamble *p, uint64_t bytes)
 {
 	if (p->state == PREAMBLE_ENDED || bytes > p->said || bytes < p->drained)
 		return;
-	const int had_room = has_room(p);
+	const bool had_room = has_room(p);
 	p->drained = bytes;
 	if (p->state == PREAMBLE_RELAYING)
 		preamble_relay_look(p);
@@ -217,7 +217,7 @@ static enum smtp_own words_for(enum end_reason reason)
 	}
 }
 
-static int is_at_once(enum end_reason reason)
+static bool is_at_once(enum end_reason reason)
 {
 	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT || reason == END_OPERATOR;
 }

@@ -120,20 +120,20 @@ static void say_held(struct preamble *p)
 	memmove(r->held, r->held + used, r->held_len);
 }
 
-static int is_over(const struct preamble *p)
+static bool is_over(const struct preamble *p)
 {
 	return p->relay->relay.state == SMTP_RELAY_OVER;
 }
 
 /* The client has ended, and no reply is due or can still come. */
-static int client_is_done(const struct preamble *p)
+static bool client_is_done(const struct preamble *p)
 {
 	const struct smtp_relay *r = &p->relay->relay;
 
 	return p->client == PREAMBLE_CLIENT_ENDED && (r->state != SMTP_RELAY_OPEN || r->tx.queue_len == 0);
 }
 
-static int may_finish(const struct preamble *p)
+static bool may_finish(const struct preamble *p)
 {
 	const struct smtp_relay *r = &p->relay->relay;
 

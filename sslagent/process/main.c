@@ -70,7 +70,7 @@ static int check(const struct conf *c, const struct conf_agent *self)
 	struct tls_contexts *contexts = tls_contexts_create(c, NULL, faults, sizeof faults);
 	if (contexts && self)
 		link_acceptor_warn(c, self);
-	const int good = contexts && (!self || agent_become_user(c, self, faults, sizeof faults) == 0);
+	const bool good = contexts && (!self || agent_become_user(c, self, faults, sizeof faults) == 0);
 
 	if (good)
 		conf_check_print(c, stdout);

@@ -20,12 +20,12 @@ static const struct service_ops *ops_of(const struct service *s)
 	return service_rows[s->kind];
 }
 
-static int is_followed(const struct service *s)
+static bool is_followed(const struct service *s)
 {
 	return s->following == SERVICE_FOLLOWED;
 }
 
-static int has_state(const struct service *s)
+static bool has_state(const struct service *s)
 {
 	return is_followed(s) && s->state;
 }
@@ -132,12 +132,12 @@ enum service_end service_backend_ended(struct service *s)
 	return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
 }
 
-int service_said_last(const struct service *s)
+bool service_said_last(const struct service *s)
 {
 	return s->state && ops_of(s)->said_last && ops_of(s)->said_last(s);
 }
 
-int service_takes_no_more(const struct service *s)
+bool service_takes_no_more(const struct service *s)
 {
 	return is_followed(s) && service_said_last(s) && !service_is_being_asked(s);
 }
@@ -153,7 +153,7 @@ void service_strand(struct service *s)
 		ops_of(s)->strand(s);
 }
 
-int service_is_stranded(const struct service *s)
+bool service_is_stranded(const struct service *s)
 {
 	return has_state(s) && ops_of(s)->is_stranded && ops_of(s)->is_stranded(s);
 }
@@ -196,7 +196,7 @@ enum service_repeat service_repeat(const struct service *s)
 	return s->passed == SERVICE_UNTOUCHED ? SERVICE_REPEAT_ANY_TIME : SERVICE_REPEAT_NEVER;
 }
 
-int service_may_ask_again(const struct service *s)
+bool service_may_ask_again(const struct service *s)
 {
 	return has_state(s) && ops_of(s)->may_ask_again && ops_of(s)->may_ask_again(s);
 }

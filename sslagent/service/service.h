@@ -113,10 +113,10 @@ enum service_end { SERVICE_END_WHOLE, SERVICE_END_CUT };
 enum service_end service_backend_ended(struct service *s);
 
 /* The backend's last answer is complete, whatever else the client asked. The connection only has to end. */
-int service_said_last(const struct service *s);
+bool service_said_last(const struct service *s);
 /* The same, and the client's further bytes are no part of a request that the backend has begun to read: they go
  * nowhere. */
-int service_takes_no_more(const struct service *s);
+bool service_takes_no_more(const struct service *s);
 
 /* Why a conversation ends. */
 enum service_parting {
@@ -134,8 +134,8 @@ enum service_parting service_parting(const struct service *s);
 
 /* A new owner, before anything passed: the conversation had begun, and its backend connection is gone. */
 void service_strand(struct service *s);
-/* The backend connection is gone, and no other can replace it: the client's bytes go nowhere. 1 or 0. */
-int service_is_stranded(const struct service *s);
+/* The backend connection is gone, and no other can replace it: the client's bytes go nowhere. */
+bool service_is_stranded(const struct service *s);
 
 /* Bring the conversation to its end: tell the client to send no new requests. Those that it sends all the same are
  * still answered. */
@@ -167,8 +167,8 @@ enum service_repeat {
 enum service_repeat service_repeat(const struct service *s);
 
 /* Is one request under way, of which no byte of an answer came, and may another backend connection be asked it after
- * one that has ended? 1 or 0. */
-int service_may_ask_again(const struct service *s);
+ * one that has ended? */
+bool service_may_ask_again(const struct service *s);
 
 /* Bytes of the client or the backend that the service keeps. */
 size_t service_kept_len(const struct service *s);
@@ -210,8 +210,8 @@ int service_recall(
 	const struct service *s, const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out);
 void service_forget(struct service_recall *r); /* NULL is legal */
 
-/* The client's requests were read again: is the cut answer the only one that is due? 1 or 0. */
-int service_can_go_on(const struct service *s);
+/* The client's requests were read again: is the cut answer the only one that is due? */
+bool service_can_go_on(const struct service *s);
 
 /* Writes the request for the rest of the answer; [heard, heard + len) are the client's requests. Bytes written, or
  * negative. */
@@ -234,7 +234,7 @@ void service_go_on(struct service *s, const struct service_recall *r);
  * out what the loss of an owner has cut (conf/service_traits.h: SERVICE_RESOLVES_LOSS). Except for the first, call
  * these functions for such services only. --- */
 
-static inline int service_stands_between(const struct service *s)
+static inline bool service_stands_between(const struct service *s)
 {
 	return service_traits_now(s)->loss == SERVICE_RESOLVES_LOSS;
 }
@@ -278,7 +278,7 @@ void service_heard_all(struct service *s);
 /* The number of the record of the client's next plaintext; from 1. */
 void service_at_record(struct service *s, uint64_t record);
 /* 1: bytes wait for a backend. */
-int service_wants_backend(const struct service *s);
+bool service_wants_backend(const struct service *s);
 /* A connection to the backend is being made. 0 or CSSL_E_NO_MEMORY. */
 int service_backend_begins(struct service *s);
 void service_backend_says(struct service *s, const uint8_t *data, size_t len);
@@ -302,10 +302,10 @@ size_t service_note(struct service *s, uint8_t out[static SERVICE_NOTE_MAX]);
 /* The carrier learns that this is a checkpoint. */
 void service_at_checkpoint(struct service *s);
 /* At a checkpoint: may a new backend connection replace this one? */
-int service_may_begin_anew(const struct service *s);
+bool service_may_begin_anew(const struct service *s);
 
 /* Is the backend silent because it judges something that it has got completely? (service_traits.h: silence) */
-int service_awaits_verdict(const struct service *s);
+bool service_awaits_verdict(const struct service *s);
 
 /* The last words follow the others. The backend gets no more requests. */
 void service_end(struct service *s, enum service_parting why);

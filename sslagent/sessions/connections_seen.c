@@ -254,19 +254,19 @@ static struct shard *lock_shard(struct connections_seen *all, const struct conne
 
 /* --- checks that refuse an ownership --- */
 
-static int is_before(const struct seen_mark *a, const struct seen_mark *b)
+static bool is_before(const struct seen_mark *a, const struct seen_mark *b)
 {
 	if (a->write_generation != b->write_generation)
 		return a->write_generation < b->write_generation;
 	return a->write_sequence < b->write_sequence;
 }
 
-static int epoch_was_owned(const struct place *p, const struct seen_claim *claim)
+static bool epoch_was_owned(const struct place *p, const struct seen_claim *claim)
 {
 	return claim->at.epoch <= p->at.epoch;
 }
 
-static int was_sealed_further(const struct place *p, const struct seen_claim *claim)
+static bool was_sealed_further(const struct place *p, const struct seen_claim *claim)
 {
 	return claim->start != CLAIM_FRESH && is_before(&claim->at, &p->at);
 }
@@ -274,26 +274,26 @@ static int was_sealed_further(const struct place *p, const struct seen_claim *cl
 /* A KeyUpdate in doubt may have the nonce of a record that the last owner sealed. Behind it the generation ends, so an
  * honest RAgent names the same position if this KeyUpdate is lost, too. At another one the KeyUpdate would have the
  * nonce of another record. */
-static int was_in_doubt_elsewhere(const struct place *p, const struct seen_claim *claim)
+static bool was_in_doubt_elsewhere(const struct place *p, const struct seen_claim *claim)
 {
 	if (p->doubt == SEEN_NO_DOUBT || claim->start != CLAIM_IN_DOUBT ||
 		claim->at.write_generation != p->at.write_generation)
-		return 0;
+		return false;
 	return p->doubt == SEEN_DOUBT_BEFORE_MARK || claim->at.write_sequence != p->at.write_sequence;
 }
 
-static int had_later_owner(const struct place *p, const struct seen_claim *claim)
+static bool had_later_owner(const struct place *p, const struct seen_claim *claim)
 {
 	return claim->start == CLAIM_CONTINUES && claim->part_epoch < p->at.epoch;
 }
 
 /* This agent knows nothing from before its start, or before the start of the first agent that told it. A live part from
  * that time may be right. For keep_ms it is accepted, but no owner may continue from it. */
-static int may_be_forgotten(
+static bool may_be_forgotten(
 	const struct connections_seen *all, const struct shard *s, const struct seen_claim *claim, int64_t now_ms)
 {
 	if (claim->start == CLAIM_BEGINS || claim->made_ms > s->since.ms || mutant("forgetting-ignored"))
-		return 0;
+		return false;
 	return s->since.before == SEEN_FORGOT || claim->start == CLAIM_CONTINUES ||
 	       now_ms - s->since.ms >= all->keep_ms;
 }
@@ -385,10 +385,10 @@ int connections_seen_claim(
 	return result;
 }
 
-int connections_seen_knows(struct connections_seen *all, const struct connection_id *id, int64_t made_ms)
+bool connections_seen_knows(struct connections_seen *all, const struct connection_id *id, int64_t made_ms)
 {
 	struct shard *s = lock_shard(all, id);
-	int knows = look_up(s, id) || made_ms > s->since.ms || mutant("forgetting-ignored");
+	bool knows = look_up(s, id) || made_ms > s->since.ms || mutant("forgetting-ignored");
 
 	pthread_mutex_unlock(&s->lock);
 	return knows;
@@ -445,7 +445,7 @@ static const enum place_state stopped_as[] = { [SEEN_RESTS] = PLACE_AT_REST, [SE
 
 static void stop_at(struct shard *s, struct place *p, const struct seen_mark *at, enum seen_stop stop, int64_t now_ms)
 {
-	int is_late = at->epoch && at->epoch < p->at.epoch; /* the word of a former owner */
+	bool is_late = at->epoch && at->epoch < p->at.epoch; /* the word of a former owner */
 
 	raise_to(s, p, at, now_ms);
 	if (is_late)
@@ -466,11 +466,11 @@ void connections_seen_stop(struct connections_seen *all, const struct connection
 	pthread_mutex_unlock(&s->lock);
 }
 
-int connections_seen_stopped(struct connections_seen *all, const struct connection_id *id)
+bool connections_seen_stopped(struct connections_seen *all, const struct connection_id *id)
 {
 	struct shard *s = lock_shard(all, id);
 	const struct place *p = s->cap ? find(s, id) : NULL;
-	int stopped = p && p->state != PLACE_ALIVE;
+	bool stopped = p && p->state != PLACE_ALIVE;
 
 	pthread_mutex_unlock(&s->lock);
 	return stopped;
@@ -515,7 +515,7 @@ size_t connections_seen_list(struct connections_seen *all, uint64_t *cursor, str
 		while (listed < max && number < s->cap)
 			if (s->places[++number].state != PLACE_FREE)
 				out[listed++] = describe(&s->places[number]);
-		int is_done = number >= s->cap;
+		bool is_done = number >= s->cap;
 		pthread_mutex_unlock(&s->lock);
 		*cursor = is_done ? (shard + 1) << CURSOR_SHARD_SHIFT : shard << CURSOR_SHARD_SHIFT | number;
 	}

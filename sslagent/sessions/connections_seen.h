@@ -67,7 +67,7 @@ int connections_seen_claim(
 	struct connections_seen *s, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms);
 
 /* 1 when the connection is known, or too young to have been forgotten; else 0. */
-int connections_seen_knows(struct connections_seen *s, const struct connection_id *id, int64_t made_ms);
+bool connections_seen_knows(struct connections_seen *s, const struct connection_id *id, int64_t made_ms);
 
 /* This agent has sealed up to @at. */
 void connections_seen_note(
@@ -88,7 +88,7 @@ void connections_seen_leave(struct connections_seen *s, const struct connection_
 enum seen_stop { SEEN_RESTS, SEEN_ENDED };
 void connections_seen_stop(struct connections_seen *s, const struct connection_id *id, const struct seen_mark *at,
 	enum seen_stop stop, int64_t now_ms);
-int connections_seen_stopped(struct connections_seen *s, const struct connection_id *id); /* 1 or 0 */
+bool connections_seen_stopped(struct connections_seen *s, const struct connection_id *id);
 
 size_t connections_seen_count(struct connections_seen *s);
 

@@ -38,7 +38,7 @@ const uint8_t *held_encoded(const struct shelved *o, size_t *len)
 
 /* Each owner has a higher epoch; each key change of an owner has a higher generation. Under the same keys the time
  * tells the export at the freeze from earlier exports. */
-static int is_newer(const struct live_part *l, const struct held *than)
+static bool is_newer(const struct live_part *l, const struct held *than)
 {
 	if (l->epoch != than->epoch)
 		return l->epoch > than->epoch;

@@ -51,10 +51,10 @@ void recent_note(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64
 	pthread_mutex_unlock(&r->lock);
 }
 
-int recent_find(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t *at_ms)
+bool recent_find(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t *at_ms)
 {
 	const struct place *set = set_of(r, id);
-	int found = 0;
+	bool found = false;
 
 	pthread_mutex_lock(&r->lock);
 	for (unsigned place = 0; place < PLACES && !found; place++) {

@@ -4,6 +4,7 @@
 #ifndef CSSL_SSLAGENT_RECENT_H
 #define CSSL_SSLAGENT_RECENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RECENT_ID_LEN 16u /* random bytes */
@@ -13,6 +14,6 @@ struct recent *recent_create(void);
 void recent_destroy(struct recent *r);
 void recent_note(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t at_ms);
 /* 1 and *at_ms when the time is remembered, else 0. */
-int recent_find(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t *at_ms);
+bool recent_find(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t *at_ms);
 
 #endif

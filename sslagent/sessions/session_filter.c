@@ -10,7 +10,7 @@
 
 #define PACKED_MAX 512u
 
-static int is_len(const ProtobufCBinaryData *d, size_t len)
+static bool is_len(const ProtobufCBinaryData *d, size_t len)
 {
 	return d->len == 0 || d->len == len;
 }
@@ -29,7 +29,7 @@ int session_filter_check(const Cssl__SessionFilter *f)
 	return cssl__session_filter__get_packed_size(f) > PACKED_MAX ? CSSL_E_RANGE : 0;
 }
 
-static int bits_match(const Cssl__SessionFilter *f, const struct client_address *a)
+static bool bits_match(const Cssl__SessionFilter *f, const struct client_address *a)
 {
 	const unsigned whole = f->client_prefix / 8, rest = f->client_prefix % 8;
 	const uint8_t mask = (uint8_t)(0xff00u >> rest), *net = f->client_address.data;
@@ -38,27 +38,27 @@ static int bits_match(const Cssl__SessionFilter *f, const struct client_address 
 	       (rest == 0 || ((net[whole] ^ a->bytes[whole]) & mask) == 0);
 }
 
-static int age_passes(const Cssl__SessionFilter *f, int64_t made_ms, int64_t at_ms)
+static bool age_passes(const Cssl__SessionFilter *f, int64_t made_ms, int64_t at_ms)
 {
 	if (f->min_age_s == 0 && f->max_age_s == 0)
-		return 1;
+		return true;
 	if (made_ms == AGE_UNKNOWN)
-		return 0;
+		return false;
 	const uint64_t age_s = at_ms > made_ms ? (uint64_t)(at_ms - made_ms) / 1000 : 0;
 	return age_s >= f->min_age_s && (f->max_age_s == 0 || age_s <= f->max_age_s);
 }
 
-static int name_passes(const char *wanted, const char *name)
+static bool name_passes(const char *wanted, const char *name)
 {
 	return !wanted || !wanted[0] || (name && strcasecmp(wanted, name) == 0);
 }
 
-static int bytes_pass(const ProtobufCBinaryData *wanted, const uint8_t *bytes)
+static bool bytes_pass(const ProtobufCBinaryData *wanted, const uint8_t *bytes)
 {
 	return wanted->len == 0 || (bytes && memcmp(wanted->data, bytes, wanted->len) == 0);
 }
 
-int session_filter_passes(const Cssl__SessionFilter *f, const struct session_seen *s, int64_t at_ms)
+bool session_filter_passes(const Cssl__SessionFilter *f, const struct session_seen *s, int64_t at_ms)
 {
 	return (f->protocol_version == 0 || f->protocol_version == s->protocol_version) &&
 	       (f->cipher_suite == 0 || f->cipher_suite == s->cipher_suite) && age_passes(f, s->made_ms, at_ms) &&
@@ -78,7 +78,7 @@ Cssl__SessionFilter *session_filter_copy(const Cssl__SessionFilter *f)
 	return copy;
 }
 
-int session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilter *b)
+bool session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilter *b)
 {
 	uint8_t packed_a[PACKED_MAX], packed_b[PACKED_MAX];
 	const size_t len = cssl__session_filter__pack(a, packed_a);

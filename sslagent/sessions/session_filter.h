@@ -22,12 +22,12 @@ struct session_seen {
 
 /* 0, or CSSL_E_RANGE: a filter of another agent or of RAgent may not be applied. */
 int session_filter_check(const Cssl__SessionFilter *f);
-/* 1 or 0; the age is that at @at_ms, and one below 0 is 0. The caller compares the session id. */
-int session_filter_passes(const Cssl__SessionFilter *f, const struct session_seen *s, int64_t at_ms);
+/* The age is that at @at_ms, and one below 0 is 0. The caller compares the session id. */
+bool session_filter_passes(const Cssl__SessionFilter *f, const struct session_seen *s, int64_t at_ms);
 
 /* A copy, in the same form for equal filters: cssl__session_filter__free_unpacked(). NULL: out of memory. */
 Cssl__SessionFilter *session_filter_copy(const Cssl__SessionFilter *f);
-int session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilter *b); /* of two copies: 1 or 0 */
+bool session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilter *b); /* of two copies */
 
 /* SHA-256 of a client's certificate. */
 void certificate_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN]);

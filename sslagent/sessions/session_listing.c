@@ -56,7 +56,7 @@ static int add_row(struct session_listing *l, const struct session *s, const str
 }
 
 /* One row more than wanted shows that there are more. */
-static int is_full(const struct session_listing *l)
+static bool is_full(const struct session_listing *l)
 {
 	return l->row_count > l->query.limit || l->bytes > l->query.bytes_max;
 }
@@ -128,7 +128,7 @@ static void cut(struct session_listing *l)
 int session_listing_step(struct session_listing *l)
 {
 	const Cssl__SessionFilter *f = l->query.filter;
-	int more = !f || f->session_id.len == 0;
+	bool more = !f || f->session_id.len == 0;
 
 	if (!more)
 		store_peek(l->store, f->session_id.data, l->now_ms, meet, l);

@@ -232,7 +232,7 @@ static enum walk walk_bucket(
 	return walk;
 }
 
-int shelf_walk(struct shelf *s, uint64_t *cursor, int64_t now_ms, shelf_walk_fn fn, void *ctx)
+bool shelf_walk(struct shelf *s, uint64_t *cursor, int64_t now_ms, shelf_walk_fn fn, void *ctx)
 {
 	const uint64_t end = s->bucket_count * s->shard_count;
 	enum walk walk = WALK_ON;

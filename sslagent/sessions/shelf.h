@@ -86,7 +86,7 @@ int shelved_decode(const struct shelved *o, const uint8_t *encoded, size_t len, 
  * @fn may use the object during the call only. */
 enum walk { WALK_ON, WALK_PAUSE };
 typedef enum walk (*shelf_walk_fn)(void *ctx, const struct shelved *o);
-int shelf_walk(struct shelf *s, uint64_t *cursor, int64_t now_ms, shelf_walk_fn fn, void *ctx);
+bool shelf_walk(struct shelf *s, uint64_t *cursor, int64_t now_ms, shelf_walk_fn fn, void *ctx);
 /* The cursor at which a walk meets that id, even if it is not there. It is the same in all shelves of one size. */
 uint64_t shelf_position(const struct shelf *s, const uint8_t *id);
 

@@ -331,11 +331,11 @@ uint64_t store_sweep(struct store *s, const uint8_t *id)
 	return removed;
 }
 
-int store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN])
+bool store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN])
 {
 	struct shelf_shard *shard = shelf_lock(s->shelf, id);
 	struct shelved *o = shelf_find(s->shelf, shard, id);
-	int displaced = o && o->by == STORED_HEARD;
+	bool displaced = o && o->by == STORED_HEARD;
 
 	if (displaced)
 		shelf_remove(s->shelf, shard, o);

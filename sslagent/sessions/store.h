@@ -68,6 +68,6 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 uint64_t store_sweep(struct store *s, const uint8_t *id);
 
 /* Other agents hold the session now: drop it unless it was made here. 1: it was dropped; 0: it was not. */
-int store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN]);
+bool store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN]);
 
 #endif

@@ -58,7 +58,7 @@ static const struct cluster_ticket_key *find(const struct key_list *keys, const 
 }
 
 /* Keys of equal age are ordered by name, so that all agents have one order. */
-static int is_newer(const struct cluster_ticket_key *a, const struct cluster_ticket_key *b)
+static bool is_newer(const struct cluster_ticket_key *a, const struct cluster_ticket_key *b)
 {
 	if (a->made_ms != b->made_ms)
 		return a->made_ms > b->made_ms;
@@ -93,9 +93,9 @@ void ticket_keys_make(struct ticket_keys *t, int64_t now_ms)
 	count(COUNT_TICKET_KEYS_MADE);
 }
 
-int ticket_keys_add(struct ticket_keys *t, const struct cluster_ticket_key *key, int64_t now_ms)
+bool ticket_keys_add(struct ticket_keys *t, const struct cluster_ticket_key *key, int64_t now_ms)
 {
-	int known;
+	bool known;
 
 	pthread_mutex_lock(&t->lock);
 	known = now_ms - key->made_ms >= t->life_ms || find(t->keys, key->name);

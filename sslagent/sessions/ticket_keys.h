@@ -25,7 +25,7 @@ struct cluster_ticket_key {
 	int64_t made_ms;
 };
 /* Add another agent's key. 0: it is new; 1: it was known, or is too old. */
-int ticket_keys_add(struct ticket_keys *t, const struct cluster_ticket_key *key, int64_t now_ms);
+bool ticket_keys_add(struct ticket_keys *t, const struct cluster_ticket_key *key, int64_t now_ms);
 
 /* Copy all keys to @out. Returns how many. The caller wipes them. */
 unsigned ticket_keys_list(struct ticket_keys *t, struct cluster_ticket_key out[static TICKET_KEYS_MAX]);

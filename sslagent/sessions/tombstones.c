@@ -65,7 +65,7 @@ static int key_set(struct key *k, enum revoke_by by, const void *bytes, size_t l
 static int key_of(struct key *k, const revoke_what *what)
 {
 	const ProtobufCBinaryData *bytes = &what->session_id; /* and the other ids and addresses: it is a union */
-	int fits = 0;
+	bool fits = false;
 
 	switch ((enum revoke_by)what->which_case) {
 	case REVOKE_SESSION: fits = bytes->len == SESSION_ID_LEN; break;
@@ -194,7 +194,7 @@ static int add(struct tombstones *t, const struct key *k, int64_t revoked_ms, in
  * over. */
 static int add_filter(struct tombstones *t, Cssl__SessionFilter *f, int64_t revoked_ms, int64_t now_ms)
 {
-	const int has_age = f && (f->min_age_s > 0 || f->max_age_s > 0);
+	const bool has_age = f && (f->min_age_s > 0 || f->max_age_s > 0);
 
 	for (unsigned i = 0; f && i < t->filter_count; i++) {
 		struct filter_stone *at = &t->filters[i];
@@ -248,34 +248,34 @@ int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoke
 }
 
 /* An id belongs to one session or family for ever. A name or an address can have new sessions after the revocation. */
-static int hit_by(const struct tombstones *t, enum revoke_by by, const void *bytes, size_t len, int64_t family_made_ms)
+static bool hit_by(const struct tombstones *t, enum revoke_by by, const void *bytes, size_t len, int64_t family_made_ms)
 {
 	const struct stone *stone;
 	struct key k;
 
 	if (key_set(&k, by, bytes, len) != 0)
-		return 0;
+		return false;
 	stone = find(t, &k);
 	return stone && (by == REVOKE_SESSION || by == REVOKE_FAMILY || family_made_ms <= stone->revoked_ms);
 }
 
-static int hit_by_filter(const struct tombstones *t, const struct session_seen *who)
+static bool hit_by_filter(const struct tombstones *t, const struct session_seen *who)
 {
 	for (unsigned i = 0; i < t->filter_count; i++)
 		if (who->family_made_ms <= t->filters[i].revoked_ms &&
 			session_filter_passes(t->filters[i].what, who, t->filters[i].revoked_ms))
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
-int tombstones_hit(struct tombstones *t, const struct session_seen *who)
+bool tombstones_hit(struct tombstones *t, const struct session_seen *who)
 {
 	const int64_t made_ms = who->family_made_ms;
 	const char *name = who->server_name;
-	int hit;
+	bool hit;
 
 	if (atomic_load_explicit(&t->count, memory_order_acquire) == 0)
-		return 0;
+		return false;
 	pthread_rwlock_rdlock(&t->lock);
 	hit = made_ms <= t->all_revoked_ms || hit_by(t, REVOKE_SESSION, who->id, SESSION_ID_LEN, made_ms) ||
 	      hit_by(t, REVOKE_FAMILY, who->family_id, FAMILY_ID_LEN, made_ms) ||

@@ -44,7 +44,7 @@ int revoke_check(const revoke_what *what); /* 0, or CSSL_E_RANGE: @what is malfo
 int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoked_ms, int64_t now_ms);
 
 /* 1: revoked; 0: not revoked. A session made at AGE_UNKNOWN passes no filter that names an age. */
-int tombstones_hit(struct tombstones *t, const struct session_seen *who);
+bool tombstones_hit(struct tombstones *t, const struct session_seen *who);
 
 void tombstones_expire(struct tombstones *t, int64_t now_ms);
 size_t tombstones_count(struct tombstones *t);

@@ -49,7 +49,7 @@ int client_crls_use(const STACK_OF(X509_CRL) * crls, X509_STORE *store)
 	return X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) == 1 ? 0 : CSSL_E_CRYPTO;
 }
 
-static int is_revoked(const X509 *leaf, const STACK_OF(X509_CRL) * crls)
+static bool is_revoked(const X509 *leaf, const STACK_OF(X509_CRL) * crls)
 {
 	X509_REVOKED *entry;
 
@@ -58,9 +58,9 @@ static int is_revoked(const X509 *leaf, const STACK_OF(X509_CRL) * crls)
 		/* 2: taken off again (removeFromCRL, RFC 5280 5.3.1) */
 		if (X509_NAME_cmp(X509_CRL_get_issuer(crl), X509_get_issuer_name(leaf)) == 0 &&
 			X509_CRL_get0_by_cert(crl, &entry, (X509 *)leaf) == 1)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 enum certificate_standing client_certificate_standing(const X509 *leaf, const STACK_OF(X509_CRL) * crls, uint64_t now_s)

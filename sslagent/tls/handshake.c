@@ -26,7 +26,7 @@ static const unsigned may_move_to[] = {
 	[HANDSHAKE_FAILED] = 0,
 };
 
-int handshake_may_move(enum handshake_state from, enum handshake_state to)
+bool handshake_may_move(enum handshake_state from, enum handshake_state to)
 {
 	return (may_move_to[from] & TO(to)) != 0;
 }
@@ -190,7 +190,7 @@ struct handshake_place *handshake_place(struct handshake *h)
 	return &h->place;
 }
 
-int handshake_is_parked(const struct handshake *h)
+bool handshake_is_parked(const struct handshake *h)
 {
 	return h->state == HANDSHAKE_IS_PARKED;
 }
@@ -213,7 +213,7 @@ static int refuse_hello(struct handshake *h)
 
 /* While it waits for the second hello, it has to skip early data (RFC 8446 4.2.10). Since release 3.2, OpenSSL refuses
  * such a record there if it is longer than plaintext may be. */
-static int is_early_data_too_long(const struct handshake *h, const uint8_t *record, size_t len)
+static bool is_early_data_too_long(const struct handshake *h, const uint8_t *record, size_t len)
 {
 	return record[0] == TLS_APPLICATION_DATA && len > TLS_RECORD_HEADER_LEN + TLS_PLAINTEXT_MAX &&
 	       SSL_version(h->ssl) == TLS1_3_VERSION && h->derived[OWN_SERVER_TRAFFIC].len == 0;

@@ -65,7 +65,7 @@ void handshake_pulled(struct handshake *h, enum session_answer answer);
 int handshake_continue(struct handshake *h);
 /* No record has come for now: between two it needs no buffers for records (33 KB). */
 void handshake_rest(struct handshake *h);
-int handshake_is_parked(const struct handshake *h);
+bool handshake_is_parked(const struct handshake *h);
 const uint8_t *handshake_wanted_id(const struct handshake *h);
 const char *handshake_error(const struct handshake *h); /* "": it has not failed */
 enum refusal handshake_refusal(const struct handshake *h);

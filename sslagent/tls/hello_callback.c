@@ -24,17 +24,17 @@ static void read_extended_master_secret(SSL *ssl, struct hello *out)
 {
 	const unsigned char *data;
 	size_t len;
-	int offered = SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_extended_master_secret, &data, &len) == 1;
+	bool offered = SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_extended_master_secret, &data, &len) == 1;
 
 	out->ems = offered ? HELLO_WITH_EMS : HELLO_WITHOUT_EMS;
 }
 
 /* 1: this agent has the session; 0: look further. Notes a session that is elsewhere, unless a pull has ended in vain.
  */
-static int look_for(struct handshake *h, const uint8_t *id, size_t len)
+static bool look_for(struct handshake *h, const uint8_t *id, size_t len)
 {
 	if (len != SESSION_ID_LEN)
-		return 0;
+		return false;
 	enum session_answer answer = handshake_find_session(h, id, len);
 	if (answer == SESSION_ELSEWHERE && h->pull == PULL_NOT_NEEDED) {
 		memcpy(h->wanted, id, SESSION_ID_LEN);
@@ -45,7 +45,7 @@ static int look_for(struct handshake *h, const uint8_t *id, size_t len)
 }
 
 /* RFC 8446 4.2.11. */
-static int look_for_identities(struct handshake *h)
+static bool look_for_identities(struct handshake *h)
 {
 	struct wire_reader r = extension(h->ssl, TLSEXT_TYPE_psk);
 	struct wire_reader list = wire_sub(&r, wire_u16(&r));
@@ -55,12 +55,12 @@ static int look_for_identities(struct handshake *h)
 		const uint8_t *id = wire_bytes(&list, len);
 		wire_u32(&list); /* obfuscated age */
 		if (id && look_for(h, id, len))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-static int look_for_session_id(struct handshake *h)
+static bool look_for_session_id(struct handshake *h)
 {
 	const unsigned char *id = NULL;
 	size_t len = SSL_client_hello_get0_session_id(h->ssl, &id);
@@ -69,19 +69,19 @@ static int look_for_session_id(struct handshake *h)
 }
 
 /* The session_ticket extension of RFC 5077: may be empty. A client that sends a ticket has invented its session id. */
-static int takes_ticket(struct handshake *h)
+static bool takes_ticket(struct handshake *h)
 {
 	const unsigned char *data = NULL;
 	size_t len = 0;
 
 	if (h->listener->conf->tls.tls12_tickets != CONF_ON ||
 		SSL_client_hello_get0_ext(h->ssl, TLSEXT_TYPE_session_ticket, &data, &len) != 1)
-		return 0;
+		return false;
 	SSL_clear_options(h->ssl, SSL_OP_NO_TICKET);
 	return len > 0;
 }
 
-static int has_session(struct handshake *h)
+static bool has_session(struct handshake *h)
 {
 	if (h->hello.version == HELLO_TLS13) /* its session id is only there for middleboxes */
 		return look_for_identities(h);

@@ -35,7 +35,7 @@ static int expand(EVP_KDF_CTX *k, const struct cipher_suite *suite, const uint8_
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_LABEL, (void *)label, strlen(label)),
 		OSSL_PARAM_construct_end(),
 	};
-	const int done = EVP_KDF_derive(k, out, len, params) == 1;
+	const bool done = EVP_KDF_derive(k, out, len, params) == 1;
 
 	EVP_KDF_CTX_reset(k); /* OpenSSL's would keep the secret */
 	return done ? 0 : CSSL_E_CRYPTO;
@@ -78,7 +78,7 @@ static int prf(enum tls_algorithms a, const struct cipher_suite *suite, const st
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, seed, sizeof seed),
 		OSSL_PARAM_construct_end(),
 	};
-	int done = ctx && EVP_KDF_derive(ctx, out, len, params) == 1;
+	bool done = ctx && EVP_KDF_derive(ctx, out, len, params) == 1;
 	EVP_KDF_CTX_free(ctx); /* wipes its secret */
 	EVP_KDF_free(kdf);
 	return done ? 0 : CSSL_E_CRYPTO;

@@ -22,7 +22,7 @@ static const unsigned may_move_to[] = {
 	[LIVE_FROZEN] = TO(LIVE_OWNS) | TO(LIVE_UNCOMMITTED) | TO(LIVE_ENDED),
 };
 
-int live_may_move(enum live_state from, enum live_state to)
+bool live_may_move(enum live_state from, enum live_state to)
 {
 	return (may_move_to[from] & TO(to)) != 0;
 }
@@ -74,7 +74,7 @@ uint64_t live_limit(const struct live *l)
 	return live_is_tls13(l) ? 1ull << 23 : 1ull << 24;
 }
 
-int live_tls12_limit_reached(const struct live *l)
+bool live_tls12_limit_reached(const struct live *l)
 {
 	return !live_is_tls13(l) && (l->write.sequence >= live_limit(l) || l->read.sequence >= live_limit(l));
 }
@@ -114,14 +114,15 @@ int live_step_keys(struct live *l, struct live_direction *d)
 }
 
 /* 1 when the keys have the lengths of the suite, else 0. */
-static int keys_fit(const struct cipher_suite *suite, const struct direction_keys *d)
+static bool keys_fit(const struct cipher_suite *suite, const struct direction_keys *d)
 {
 	if (suite->protocol_version == TLS13_VERSION_WIRE)
 		return d->secret_len == suite->hash_len;
 	return d->key_len == suite->key_len && d->iv_len == suite->iv_len;
 }
 
-static int position_fits(const struct cipher_suite *suite, const struct live_part *part, const struct live_position *at)
+static bool position_fits(
+	const struct cipher_suite *suite, const struct live_part *part, const struct live_position *at)
 {
 	uint32_t max = suite->protocol_version == TLS13_VERSION_WIRE ? LIVE_RATCHET_MAX : 0;
 
@@ -130,19 +131,19 @@ static int position_fits(const struct cipher_suite *suite, const struct live_par
 }
 
 /* Could sealing from @at on repeat a nonce of an earlier owner (law 1)? */
-static int is_unsafe(const struct cipher_suite *suite, const struct live_part *part, const struct live_position *at,
+static bool is_unsafe(const struct cipher_suite *suite, const struct live_part *part, const struct live_position *at,
 	uint16_t epoch, enum live_start start)
 {
-	int first_ownership = epoch == 1 && part->epoch == 1 && start == LIVE_CONTINUES;
-	int tls12 = suite->protocol_version == TLS12_VERSION_WIRE;
+	bool first_ownership = epoch == 1 && part->epoch == 1 && start == LIVE_CONTINUES;
+	bool tls12 = suite->protocol_version == TLS12_VERSION_WIRE;
 
 	if (epoch == 0 || (epoch <= part->epoch && !first_ownership))
-		return 1;
+		return true;
 	if (tls12 && at->write_sequence >= TLS12_NONCE_SEQUENCE_MAX)
-		return 1;
+		return true;
 	if (at->write_generation == part->write_generation && at->write_sequence < part->write_sequence &&
 		!mutant("position-unchecked"))
-		return 1; /* RAgent got the part after all records that were sealed before it */
+		return true; /* RAgent got the part after all records that were sealed before it */
 	/* ChaCha20 of TLS 1.2: neither an epoch nor a KeyUpdate can help */
 	return start == LIVE_TAKES_OVER && tls12 && !cipher_suite_has_record_nonce(suite) &&
 	       !mutant("chacha20-taken-over");
@@ -207,7 +208,7 @@ int live_create(struct live_pool *p, const struct live_part *part, uint16_t ciph
 		.state = LIVE_OWNS,
 		.end_reason = END_DONE };
 	memcpy(l->nonce_base, part->record_nonce, sizeof l->nonce_base);
-	int in_doubt = start == LIVE_TAKES_OVER && !mutant("key-update-omitted");
+	bool in_doubt = start == LIVE_TAKES_OVER && !mutant("key-update-omitted");
 	if (live_is_tls13(l) && (in_doubt || part->key_update == KEY_UPDATE_OWED))
 		l->owed = OWES_KEY_UPDATE;
 	int r = start_directions(l, part, at);
@@ -310,7 +311,7 @@ unsigned live_unfinished(const struct live *l)
 	return l->begun_records;
 }
 
-int live_has_record_nonce(const struct live *l)
+bool live_has_record_nonce(const struct live *l)
 {
 	return cipher_suite_has_record_nonce(l->suite);
 }

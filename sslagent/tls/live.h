@@ -139,6 +139,6 @@ struct live_position live_position(const struct live *l);
  * are not consumed, because only this owner has what they said. */
 unsigned live_unfinished(const struct live *l);
 /* 1: the epoch is a part of each nonce (TLS 1.2 with AES-GCM), else 0. */
-int live_has_record_nonce(const struct live *l);
+bool live_has_record_nonce(const struct live *l);
 
 #endif

@@ -24,7 +24,7 @@ struct live_pool {
  *        +---------- live_freeze/live_thaw, from and to any of the three -------+---> FROZEN
  */
 enum live_state { LIVE_OWNS, LIVE_UNCOMMITTED, LIVE_ENDED, LIVE_FROZEN };
-int live_may_move(enum live_state from, enum live_state to); /* 1 or 0 */
+bool live_may_move(enum live_state from, enum live_state to);
 void live_move(struct live *l, enum live_state to);
 
 struct live_direction {
@@ -90,7 +90,7 @@ struct live {
 	struct live_rate rate;
 };
 
-static inline int live_is_tls13(const struct live *l)
+static inline bool live_is_tls13(const struct live *l)
 {
 	return l->suite->protocol_version == TLS13_VERSION_WIRE;
 }
@@ -102,7 +102,7 @@ static inline size_t live_explicit_nonce_len(const struct live *l)
 }
 
 uint64_t live_limit(const struct live *l);
-int live_tls12_limit_reached(const struct live *l); /* 1 or 0 */
+bool live_tls12_limit_reached(const struct live *l);
 
 /* iv XOR sequence (RFC 8446 5.3, RFC 7905 2). */
 void live_nonce_from_sequence(const struct live_direction *d, uint8_t out[static AEAD_IV_LEN]);

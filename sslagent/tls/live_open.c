@@ -45,13 +45,13 @@ uint64_t live_key_update_wait_ms(const struct live *l, uint64_t now_ms)
 
 /* 1, or 0: the client had to wait, or too many in a row made it wait. A short wait shows only that one was opened late.
  */
-static int takes_key_update(struct live *l, uint64_t now_ms)
+static bool takes_key_update(struct live *l, uint64_t now_ms)
 {
 	struct live_rate *r = &l->rate;
 	const uint64_t from_ms = r->key_updates_paid_ms > now_ms ? r->key_updates_paid_ms : now_ms;
 
 	if (live_key_update_wait_ms(l, now_ms) > 0)
-		return 0;
+		return false;
 	r->key_updates_paid_ms = from_ms + LIVE_KEY_UPDATE_EVERY_MS;
 	r->key_updates_paced =
 		live_key_update_wait_ms(l, now_ms) > LIVE_KEY_UPDATE_EVERY_MS / 2 ? r->key_updates_paced + 1 : 0;

@@ -28,7 +28,7 @@ size_t live_overhead(const struct live *l)
 	return live_plaintext_offset(l) + RECORD_TAG_LEN + (live_is_tls13(l) ? 1 : 0);
 }
 
-static int tls13_owes_key_update(const struct live *l)
+static bool tls13_owes_key_update(const struct live *l)
 {
 	uint64_t limit = live_limit(l);
 
@@ -159,7 +159,7 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 	/* While a takeover's or the client's KeyUpdate is owed it is an answer, of constant content (law 5: at most
 	 * one record of constant content repeats a nonce). Else the client's own keys may be near their limit: ask it
 	 * for new ones, too. */
-	int request = l->owed == OWES_NOTHING && l->read.sequence >= live_limit(l) && l->asked == ASKED_NOTHING;
+	bool request = l->owed == OWES_NOTHING && l->read.sequence >= live_limit(l) && l->asked == ASKED_NOTHING;
 	uint8_t message[5] = { HANDSHAKE_KEY_UPDATE, 0, 0, 1, (uint8_t)request };
 
 	if (!live_is_tls13(l) || l->state != LIVE_OWNS || l->write.generation == UINT32_MAX)

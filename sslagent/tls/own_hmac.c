@@ -9,22 +9,22 @@
 #include <openssl/params.h>
 #include <string.h>
 
-int own_hmac_begin(struct own_hmac *h)
+bool own_hmac_begin(struct own_hmac *h)
 {
 	uint8_t inner[OWN_BLOCK_MAX];
 
 	for (size_t i = 0; i < sizeof inner; i++)
 		inner[i] = h->outer[i] ^ 0x5c ^ 0x36;
-	int ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
-		 EVP_DigestUpdate(h->ctx, inner, h->hash->block_len) == 1;
+	bool ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
+		  EVP_DigestUpdate(h->ctx, inner, h->hash->block_len) == 1;
 	OPENSSL_cleanse(inner, sizeof inner);
 	return ok;
 }
 
-int own_hmac_key(struct own_hmac *h, struct own_bytes key)
+bool own_hmac_key(struct own_hmac *h, struct own_bytes key)
 {
 	uint8_t hash[OWN_HASH_MAX];
-	int ok = 1;
+	bool ok = true;
 
 	if (key.len > h->hash->block_len) {
 		ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
@@ -39,36 +39,36 @@ int own_hmac_key(struct own_hmac *h, struct own_bytes key)
 	return ok;
 }
 
-int own_hmac_end(struct own_hmac *h, uint8_t *out)
+bool own_hmac_end(struct own_hmac *h, uint8_t *out)
 {
 	uint8_t inner[OWN_HASH_MAX];
-	int ok = EVP_DigestFinal_ex(h->ctx, inner, NULL) == 1 && EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
-		 EVP_DigestUpdate(h->ctx, h->outer, h->hash->block_len) == 1 &&
-		 EVP_DigestUpdate(h->ctx, inner, h->hash->len) == 1 && EVP_DigestFinal_ex(h->ctx, out, NULL) == 1;
+	bool ok = EVP_DigestFinal_ex(h->ctx, inner, NULL) == 1 && EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
+		  EVP_DigestUpdate(h->ctx, h->outer, h->hash->block_len) == 1 &&
+		  EVP_DigestUpdate(h->ctx, inner, h->hash->len) == 1 && EVP_DigestFinal_ex(h->ctx, out, NULL) == 1;
 
 	OPENSSL_cleanse(inner, sizeof inner);
 	return ok;
 }
 
-int own_hmac_of(struct own_hmac *h, const struct own_bytes *parts, unsigned count, uint8_t *out)
+bool own_hmac_of(struct own_hmac *h, const struct own_bytes *parts, unsigned count, uint8_t *out)
 {
-	int ok = own_hmac_begin(h);
+	bool ok = own_hmac_begin(h);
 
 	for (unsigned i = 0; ok && i < count; i++)
 		ok = parts[i].len == 0 || EVP_DigestUpdate(h->ctx, parts[i].data, parts[i].len) == 1;
 	return ok && own_hmac_end(h, out);
 }
 
-int own_hkdf_extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out)
+bool own_hkdf_extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out)
 {
 	return own_hmac_key(h, salt) && own_hmac_of(h, &key, 1, out);
 }
 
-int own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len)
+bool own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len)
 {
 	uint8_t block[OWN_HASH_MAX], number = 1;
 	struct own_bytes parts[3] = { { 0 }, info, { &number, 1 } }; /* the first one: the block before */
-	int ok = len <= 255 * h->hash->len && own_hmac_key(h, key);
+	bool ok = len <= 255 * h->hash->len && own_hmac_key(h, key);
 
 	for (size_t n; ok && len > 0; out += n, len -= n, number++) {
 		n = len < h->hash->len ? len : h->hash->len;
@@ -102,7 +102,7 @@ static void on_mac_free(void *mac)
 	OPENSSL_clear_free(m, sizeof *m);
 }
 
-static int begin(struct own_hmac *m, const uint8_t *key, size_t len)
+static bool begin(struct own_hmac *m, const uint8_t *key, size_t len)
 {
 	return m->hash && own_hmac_key(m, (struct own_bytes){ key, len }) && own_hmac_begin(m);
 }

@@ -60,8 +60,8 @@ static void tell_watcher(const struct derivation *d, const uint8_t *out, size_t 
 			watcher(watcher_ctx, (enum own_derived)i, out, len);
 }
 
-/* Read OpenSSL's parameters; @d points into them. 1 or 0. */
-static int read_params(const OSSL_PARAM *p, struct derivation *d)
+/* Read OpenSSL's parameters; @d points into them. */
+static bool read_params(const OSSL_PARAM *p, struct derivation *d)
 {
 	const struct {
 		const char *name;
@@ -79,22 +79,22 @@ static int read_params(const OSSL_PARAM *p, struct derivation *d)
 			d->hmac.hash = own_hash_named(p->data);
 		else if (p->key[0] == 'm' && strcmp(p->key, OSSL_KDF_PARAM_MODE) == 0 &&
 			 !OSSL_PARAM_get_int(p, &d->mode))
-			return 0;
+			return false;
 		else if (strcmp(p->key, OSSL_KDF_PARAM_SEED) == 0 && d->seed_count == SEEDS_MAX)
-			return 0;
+			return false;
 		else if (strcmp(p->key, OSSL_KDF_PARAM_SEED) == 0)
 			d->seeds[++d->seed_count] = value;
 	}
 	return d->hmac.hash != NULL;
 }
 
-static int derive(
+static bool derive(
 	int (*run)(struct derivation *d, uint8_t *out, size_t len), const OSSL_PARAM params[], uint8_t *out, size_t len)
 {
 	struct derivation d = { .mode = -1 };
 
 	d.hmac.ctx = read_params(params, &d) ? EVP_MD_CTX_new() : NULL;
-	const int ok = d.hmac.ctx && run(&d, out, len);
+	const bool ok = d.hmac.ctx && run(&d, out, len);
 	EVP_MD_CTX_free(d.hmac.ctx);
 	OPENSSL_cleanse(d.hmac.outer, sizeof d.hmac.outer);
 	if (ok)
@@ -112,7 +112,7 @@ static size_t put(uint8_t *to, struct own_bytes b)
 }
 
 /* HKDF-Expand-Label (RFC 8446 7.1). */
-static int expand_label(struct derivation *d, struct own_bytes key, struct own_bytes context, uint8_t *out, size_t len)
+static bool expand_label(struct derivation *d, struct own_bytes key, struct own_bytes context, uint8_t *out, size_t len)
 {
 	uint8_t info[LABEL_MAX] = { (uint8_t)(len >> 8), (uint8_t)len, (uint8_t)(d->prefix.len + d->label.len) };
 	size_t at = 3;
@@ -125,13 +125,13 @@ static int expand_label(struct derivation *d, struct own_bytes key, struct own_b
 }
 
 /* The next of early, handshake and master secret: from the secret before (the salt) and the new input (the key). */
-static int next_secret(struct derivation *d, uint8_t *out, size_t len)
+static bool next_secret(struct derivation *d, uint8_t *out, size_t len)
 {
 	static const uint8_t zeros[OWN_HASH_MAX];
 	const struct own_hash *hash = d->hmac.hash;
 	struct own_bytes key = d->key.data ? d->key : (struct own_bytes){ zeros, hash->len };
 	uint8_t empty[OWN_HASH_MAX], derived[OWN_HASH_MAX];
-	int ok = len == hash->len;
+	bool ok = len == hash->len;
 
 	if (!ok || !d->salt.data)
 		return ok && own_hkdf_extract(&d->hmac, (struct own_bytes){ 0 }, key, out);
@@ -164,8 +164,8 @@ static int tls12_prf(struct derivation *d, uint8_t *out, size_t len)
 {
 	const size_t hash_len = d->hmac.hash->len;
 	uint8_t a[OWN_HASH_MAX], block[OWN_HASH_MAX];
-	int ok = d->secret.data && d->seed_count > 0 && own_hmac_key(&d->hmac, d->secret) &&
-		 own_hmac_of(&d->hmac, d->seeds + 1, d->seed_count, a);
+	bool ok = d->secret.data && d->seed_count > 0 && own_hmac_key(&d->hmac, d->secret) &&
+		  own_hmac_of(&d->hmac, d->seeds + 1, d->seed_count, a);
 
 	d->seeds[0] = (struct own_bytes){ a, hash_len };
 	for (size_t n; ok && len > 0; out += n, len -= n) {
@@ -237,10 +237,10 @@ static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, cons
 static OSSL_PROVIDER *provider; /* until the process ends */
 
 /* Default properties of OpenSSL's configuration may exclude it (fips=yes): then no connection could be exported. */
-static int is_what_contexts_get(OSSL_LIB_CTX *library)
+static bool is_what_contexts_get(OSSL_LIB_CTX *library)
 {
 	EVP_KDF *kdf = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_3_KDF, "?" OWN_PROVIDER_PROPERTIES);
-	int is = kdf && strcmp(OSSL_PROVIDER_get0_name(EVP_KDF_get0_provider(kdf)), OWN_PROVIDER_NAME) == 0;
+	bool is = kdf && strcmp(OSSL_PROVIDER_get0_name(EVP_KDF_get0_provider(kdf)), OWN_PROVIDER_NAME) == 0;
 
 	EVP_KDF_free(kdf);
 	return is;

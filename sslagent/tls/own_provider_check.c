@@ -21,7 +21,7 @@ struct result {
 	size_t len;
 };
 
-static int equal(const struct result *a, const struct result *b)
+static bool equal(const struct result *a, const struct result *b)
 {
 	return a->len > 0 && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
@@ -42,11 +42,11 @@ static struct result mac(OSSL_LIB_CTX *library, const char *query, const char *h
 	return r;
 }
 
-static int macs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
+static bool macs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
 {
 	const size_t key_lens[] = { 1, hash->len, hash->block_len, hash->block_len + 1 };
 	const size_t data_lens[] = { 0, hash->block_len - 1, INPUT_LEN };
-	int ok = 1;
+	bool ok = true;
 
 	for (unsigned i = 0; ok && i < 12; i++) {
 		const size_t key = key_lens[i / 3], data = data_lens[i % 3];
@@ -112,7 +112,7 @@ static struct result derive(
 
 /* The derivations of a handshake. TLS 1.3: secrets from secrets, then keys and secrets from those, with and without a
  * transcript. TLS 1.2: the master secret, the key block, and the contents of both Finished messages. */
-static int derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
+static bool derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
 {
 	static const char tls13[] = OSSL_KDF_NAME_TLS1_3_KDF, tls12[] = OSSL_KDF_NAME_TLS1_PRF;
 	const size_t n = hash->len;
@@ -131,7 +131,7 @@ static int derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash,
 		{ tls12, "client finished", 48, 0, n, 12, 0 },
 		{ tls12, "server finished", 48, 0, n, n, 0 },
 	};
-	int ok = 1;
+	bool ok = true;
 
 	for (unsigned i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
 		struct result ours = derive(library, OURS, hash->name, rows[i], input);
@@ -189,7 +189,7 @@ static struct result public_of(OSSL_LIB_CTX *library, const char *query, const u
 }
 
 /* RFC 7748 6.1: both public keys and their shared secret. */
-static int x25519_is_that_of_the_rfc(OSSL_LIB_CTX *library)
+static bool x25519_is_that_of_the_rfc(OSSL_LIB_CTX *library)
 {
 	static const uint8_t alice[X25519_LEN] = { 0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1,
 		0x72, 0x51, 0xb2, 0x66, 0x45, 0xdf, 0x4c, 0x2f, 0x87, 0xeb, 0xc0, 0x99, 0x2a, 0xb1, 0x77, 0xfb, 0xa5,
@@ -207,10 +207,10 @@ static int x25519_is_that_of_the_rfc(OSSL_LIB_CTX *library)
 	return equal(&r, &shared);
 }
 
-static int x25519_agrees(OSSL_LIB_CTX *library, const uint8_t *input)
+static bool x25519_agrees(OSSL_LIB_CTX *library, const uint8_t *input)
 {
 	struct result ours = public_of(library, OURS, input), theirs = public_of(library, THEIRS, input);
-	int ok = equal(&ours, &theirs);
+	bool ok = equal(&ours, &theirs);
 
 	ours = agree(library, OURS, input + 1, theirs.bytes);
 	theirs = agree(library, THEIRS, input + 1, theirs.bytes);

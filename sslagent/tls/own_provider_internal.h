@@ -5,6 +5,7 @@
 
 #include <openssl/core.h>
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,16 +37,16 @@ struct own_hmac {
 	EVP_MD_CTX *ctx;              /* between begin and end: EVP_DigestUpdate with the message */
 	uint8_t outer[OWN_BLOCK_MAX]; /* the key, padded */
 };
-int own_hmac_key(struct own_hmac *h, struct own_bytes key);
-int own_hmac_begin(struct own_hmac *h);             /* under the last key */
-int own_hmac_end(struct own_hmac *h, uint8_t *out); /* hash->len bytes */
+bool own_hmac_key(struct own_hmac *h, struct own_bytes key);
+bool own_hmac_begin(struct own_hmac *h);             /* under the last key */
+bool own_hmac_end(struct own_hmac *h, uint8_t *out); /* hash->len bytes */
 /* All at once, under the last key: that of @parts, one behind the other. */
-int own_hmac_of(struct own_hmac *h, const struct own_bytes *parts, unsigned count, uint8_t *out);
+bool own_hmac_of(struct own_hmac *h, const struct own_bytes *parts, unsigned count, uint8_t *out);
 
 /* Writes h->hash->len bytes to @out. An empty @salt counts as hash->len zeros (RFC 5869 2.2). */
-int own_hkdf_extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out);
+bool own_hkdf_extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out);
 /* Writes @len bytes to @out. Refuses more than 255 * hash->len bytes (RFC 5869 2.3). */
-int own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len);
+bool own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len);
 
 extern const OSSL_ALGORITHM own_mac_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
 /* Give the capability TLS-GROUP of X25519 to @callback. Returns what @callback returns. */

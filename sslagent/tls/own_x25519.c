@@ -44,8 +44,8 @@ static void on_key_free(void *key)
 	OPENSSL_free(key);
 }
 
-/* Room for a private part; what was there is gone. 1 or 0. */
-static int make_private(struct key *k)
+/* Room for a private part; what was there is gone. */
+static bool make_private(struct key *k)
 {
 	drop_private(k);
 	k->private = OPENSSL_secure_malloc(KEY_LEN);
@@ -104,8 +104,8 @@ static int on_key_match(const void *a, const void *b, int selection)
 	return one->public_len && other->public_len && CRYPTO_memcmp(one->public, other->public, KEY_LEN) == 0;
 }
 
-/* @p may be NULL: then it reads nothing. 1 or 0, like all functions here. */
-static int read_part(const OSSL_PARAM *p, uint8_t part[static KEY_LEN], size_t *len)
+/* @p may be NULL: then it reads nothing. */
+static bool read_part(const OSSL_PARAM *p, uint8_t part[static KEY_LEN], size_t *len)
 {
 	void *to = part;
 

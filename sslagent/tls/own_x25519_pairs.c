@@ -50,8 +50,7 @@ struct numbers {
 	BIGNUM *over[PAIRS], *under[PAIRS], *product[PAIRS]; /* 1 + y; 1 - y; all @under up to here */
 };
 
-/* 1 or 0, like all functions here. */
-static int numbers_take(struct numbers *n)
+static bool numbers_take(struct numbers *n)
 {
 	n->prime = BN_CTX_get(n->ctx);
 	n->inverse = BN_CTX_get(n->ctx);
@@ -64,7 +63,7 @@ static int numbers_take(struct numbers *n)
 }
 
 /* No multiple of the base point by a clamped scalar has y = 1, so nothing here is 0. */
-static int read_point(struct numbers *n, size_t i, uint8_t point[static KEY_LEN])
+static bool read_point(struct numbers *n, size_t i, uint8_t point[static KEY_LEN])
 {
 	point[KEY_LEN - 1] &= 0x7f; /* the sign of x (RFC 8032 5.1.2) */
 	return BN_lebin2bn(point, KEY_LEN, n->over[i]) && BN_sub(n->under[i], n->prime, n->over[i]) &&
@@ -76,7 +75,7 @@ static int times(const struct numbers *n, BIGNUM *out, const BIGNUM *a, const BI
 	return BN_mod_mul(out, a, b, n->prime, n->ctx);
 }
 
-static int invert_all(struct numbers *n)
+static bool invert_all(struct numbers *n)
 {
 	int ok = BN_copy(n->product[0], n->under[0]) != NULL;
 
@@ -86,7 +85,7 @@ static int invert_all(struct numbers *n)
 }
 
 /* @inverse is that of product[i] before, and of product[i - 1] after. */
-static int divide(struct numbers *n, size_t i, uint8_t public[static KEY_LEN])
+static bool divide(struct numbers *n, size_t i, uint8_t public[static KEY_LEN])
 {
 	BIGNUM *of_under = i ? n->product[i - 1] : n->inverse;
 
@@ -94,9 +93,9 @@ static int divide(struct numbers *n, size_t i, uint8_t public[static KEY_LEN])
 	       times(n, n->inverse, n->inverse, n->under[i]) && BN_bn2lebinpad(n->over[i], public, KEY_LEN) == KEY_LEN;
 }
 
-static int to_montgomery(struct numbers *n, uint8_t (*points)[KEY_LEN])
+static bool to_montgomery(struct numbers *n, uint8_t (*points)[KEY_LEN])
 {
-	int ok = numbers_take(n);
+	bool ok = numbers_take(n);
 
 	for (size_t i = 0; ok && i < PAIRS; i++)
 		ok = read_point(n, i, points[i]);
@@ -108,10 +107,10 @@ static int to_montgomery(struct numbers *n, uint8_t (*points)[KEY_LEN])
 
 /* --- stock --- */
 
-static int fill(struct stock *s)
+static bool fill(struct stock *s)
 {
 	struct numbers n = { .ctx = BN_CTX_new() };
-	int ok = n.ctx != NULL;
+	bool ok = n.ctx != NULL;
 
 	s->period = random_period();
 	randombytes_buf(s->scalars, sizeof s->scalars);
@@ -136,15 +135,15 @@ static struct stock *stock_of_thread(void)
 	return mine;
 }
 
-int own_x25519_pair(uint8_t private[static KEY_LEN], uint8_t public[static KEY_LEN])
+bool own_x25519_pair(uint8_t private[static KEY_LEN], uint8_t public[static KEY_LEN])
 {
 	struct stock *s = stock_of_thread();
 
 	if (!s || ((s->left == 0 || s->period != random_period()) && !fill(s)))
-		return 0;
+		return false;
 	s->left--;
 	memcpy(private, s->scalars[s->left], KEY_LEN);
 	memcpy(public, s->points[s->left], KEY_LEN);
 	sodium_memzero(s->scalars[s->left], KEY_LEN);
-	return 1;
+	return true;
 }

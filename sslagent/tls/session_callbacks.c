@@ -106,7 +106,7 @@ enum session_answer handshake_find_session(struct handshake *h, const uint8_t *i
 	return source->find(source, id, len, &h->found);
 }
 
-static int certificate_stands(struct handshake *h, const SSL_SESSION *session)
+static bool certificate_stands(struct handshake *h, const SSL_SESSION *session)
 {
 	/* The getter takes no pointer to const, and only reads. */
 	const X509 *leaf = SSL_SESSION_get0_peer((SSL_SESSION *)session);
@@ -132,8 +132,8 @@ static void describe_session(
 		out->client_certificate = hash;
 }
 
-/* May @session, of @family and made for @server_name, be resumed in this handshake? 1 or 0. */
-static int may_resume(
+/* May @session, of @family and made for @server_name, be resumed in this handshake? */
+static bool may_resume(
 	struct handshake *h, const SSL_SESSION *session, const struct session_family *family, const char *server_name)
 {
 	struct session_source *source = h->listener->source;
@@ -145,24 +145,24 @@ static int may_resume(
 		.carried = h->found.session ? OFFERED_FROM_STORE : OFFERED_IN_TICKET };
 
 	if (strcasecmp(server_name ? server_name : "", h->hello.server_name) != 0)
-		return 0;
+		return false;
 	describe_session(session, hash, &offered);
-	return source->family_revoked(source, &offered) == 0 && certificate_stands(h, session);
+	return !source->family_revoked(source, &offered) && certificate_stands(h, session);
 }
 
 /* Without an extended master secret (RFC 7627) a TLS 1.2 session is not tied to its handshake: an attacker between
  * client and server can make two sessions with the same secrets, and resume one in the place of the other. So such a
  * session is neither shared nor put into a ticket, and no client can resume it. OpenSSL does the rest: in a handshake
  * with the extension it resumes no session that was made without it. A handshake without the extension that offers a
- * session made with it fails. 1 or 0. */
-static int makes_resumable(const struct handshake *h)
+ * session made with it fails. */
+static bool makes_resumable(const struct handshake *h)
 {
 	return h->hello.ems == HELLO_WITH_EMS || SSL_version(h->ssl) != TLS1_2_VERSION ||
 	       h->listener->conf->tls.extended_master_secret == CONF_EMS_OPTIONAL;
 }
 
 /* 1 when the decoded session and the facts of the object agree, else 0. */
-static int session_matches(const struct handshake *h, const SSL_SESSION *session, const uint8_t *id, size_t len)
+static bool session_matches(const struct handshake *h, const SSL_SESSION *session, const uint8_t *id, size_t len)
 {
 	unsigned own_len = 0;
 	const uint8_t *own = SSL_SESSION_get_id(session, &own_len);
@@ -259,7 +259,7 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
 
 /* --- tickets: the keys are unique per ticket: the source derives them from a cluster key and the ticket's iv --- */
 
-static int use_key(
+static bool use_key(
 	const struct ticket_key *key, const unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal)
 {
 	EVP_CIPHER *aes = EVP_CIPHER_fetch(tls_library(), "AES-256-CBC", NULL);
@@ -269,8 +269,8 @@ static int use_key(
 		OSSL_PARAM_construct_end(),
 	};
 
-	int ok = aes && EVP_MAC_CTX_set_params(mac, params) == 1 &&
-		 EVP_CipherInit_ex2(cipher, aes, key->cipher_key, iv, seal, NULL) == 1;
+	bool ok = aes && EVP_MAC_CTX_set_params(mac, params) == 1 &&
+		  EVP_CipherInit_ex2(cipher, aes, key->cipher_key, iv, seal, NULL) == 1;
 	EVP_CIPHER_free(aes);
 	return ok;
 }

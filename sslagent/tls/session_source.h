@@ -50,8 +50,8 @@ struct session_source {
 	 * refused (counted by the callee); the handshake goes on. */
 	int (*share)(struct session_source *s, struct worker *w, const struct sess_obj *obj);
 
-	/* Is the family revoked, or older than allowed? 1 or 0. */
-	int (*family_revoked)(struct session_source *s, const struct offered_family *family);
+	/* Is the family revoked, or older than allowed? */
+	bool (*family_revoked)(struct session_source *s, const struct offered_family *family);
 
 	/* Key to seal a new TLS 1.2 ticket with (@name NULL), or the key of that name. @salt: the ticket's 16-byte iv.
 	 * 0; CSSL_E_KEY_UNKNOWN. */

@@ -250,10 +250,10 @@ int tls_certificate_use(const struct tls_certificate *c, SSL_CTX *ctx)
 	return SSL_CTX_use_cert_and_key(ctx, c->leaf, c->key, c->chain, 0) == 1 ? 0 : CSSL_E_CRYPTO;
 }
 
-int tls_certificate_has_name(const struct tls_certificate *c, const char *name)
+bool tls_certificate_has_name(const struct tls_certificate *c, const char *name)
 {
 	for (size_t i = 0; i < c->name_count; i++)
 		if (strcmp(c->names[i], name) == 0)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }

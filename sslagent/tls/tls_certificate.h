@@ -37,7 +37,7 @@ void tls_certificate_unload(struct tls_certificate *c); /* legal on a zeroed or 
 int tls_certificate_use(const struct tls_certificate *c, SSL_CTX *ctx); /* 0 or CSSL_E_CRYPTO */
 
 /* 1 when the certificate has exactly that name (a pattern equals itself), else 0. */
-int tls_certificate_has_name(const struct tls_certificate *c, const char *name);
+bool tls_certificate_has_name(const struct tls_certificate *c, const char *name);
 
 /* "*.example.org" for "www.example.org"; empty when no pattern could match. */
 void host_name_pattern(const char *name, char out[static NAME_MAX_LEN + 1]);

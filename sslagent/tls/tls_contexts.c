@@ -86,9 +86,9 @@ static int check_suites(const struct making *m, SSL_CTX *ctx)
 	return 0;
 }
 
-static int set_default_groups(SSL_CTX *ctx)
+static bool set_default_groups(SSL_CTX *ctx)
 {
-	int known = 0;
+	bool known = false;
 
 	for (size_t i = 0; !known && tls_default_groups[i]; i++)
 		known = SSL_CTX_set1_groups_list(ctx, tls_default_groups[i]) == 1;
@@ -214,8 +214,8 @@ static const struct tls_certificate *best_of_type(
 	return by_pattern;
 }
 
-/* 1 or 0. @x NULL: there is none. */
-static int hash_certificate(EVP_MD_CTX *md, const X509 *x)
+/* @x NULL: there is none, and true. */
+static bool hash_certificate(EVP_MD_CTX *md, const X509 *x)
 {
 	unsigned char print[EVP_MAX_MD_SIZE];
 	unsigned len = 0;
@@ -231,9 +231,9 @@ static int session_context_of(const struct making *m, const struct named_set *se
 	static const char label[] = "CSSL session id context 1";
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
 	uint8_t policy = (uint8_t)l->tls.client_certificate;
-	int ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
-		 EVP_DigestUpdate(md, label, sizeof label) == 1 &&
-		 EVP_DigestUpdate(md, l->name, strlen(l->name) + 1) == 1 && EVP_DigestUpdate(md, &policy, 1) == 1;
+	bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
+		  EVP_DigestUpdate(md, label, sizeof label) == 1 &&
+		  EVP_DigestUpdate(md, l->name, strlen(l->name) + 1) == 1 && EVP_DigestUpdate(md, &policy, 1) == 1;
 
 	for (unsigned t = 0; ok && t < CERTIFICATE_TYPE_COUNT; t++)
 		ok = hash_certificate(md, set->of_type[t] ? set->of_type[t]->leaf : NULL);
@@ -443,11 +443,11 @@ enum tls_algorithms tls_contexts_algorithms(const struct conf *conf)
 	return conf->own_provider == CONF_ON ? tls_library_best() : TLS_ALGORITHMS_OPENSSL;
 }
 
-/* All faults are told, not only the first one. 1 or 0. */
-static int make_all(
+/* All faults are told, not only the first one. */
+static bool make_all(
 	struct tls_contexts *t, const struct conf *conf, struct session_source *source, struct complaints *complaints)
 {
-	int ok = 1;
+	bool ok = true;
 
 	for (size_t i = 0; i < conf->certificate_count; i++)
 		ok &= tls_certificate_load(

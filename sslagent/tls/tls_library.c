@@ -141,14 +141,14 @@ static const char *const ciphers_of_tls[] = { "AES-128-GCM", "AES-256-GCM", "Cha
 static OSSL_PROVIDER *complete; /* the default one, until the process ends */
 static OSSL_ALGORITHM ciphers[CIPHERS + 1];
 
-static int is_of_tls(const char *names)
+static bool is_of_tls(const char *names)
 {
 	const size_t len = strcspn(names, ":");
 
 	for (size_t i = 0; i < CIPHERS; i++)
 		if (strlen(ciphers_of_tls[i]) == len && strncasecmp(names, ciphers_of_tls[i], len) == 0)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 static void choose(const OSSL_ALGORITHM *all)
@@ -212,7 +212,7 @@ static int count_another(OSSL_PROVIDER *provider, void *others)
 }
 
 /* Does openssl.cnf name no providers but the default one? Others (FIPS, tokens) stand as they are. */
-static int may_be_lean(void)
+static bool may_be_lean(void)
 {
 	int others = 0;
 

@@ -99,7 +99,7 @@ def test_the_lines_that_clients_can_cause_are_paced(daemon, place, event):
 
 
 def test_ends_at_a_limit_are_logged_where_other_ends_are_not():
-    said = re.search(r"int end_reason_is_refusal\(.*?\n}", (ROOT / "proto/end_reason.c").read_text(), re.S).group(0)
+    said = re.search(r"bool end_reason_is_refusal\(.*?\n}", (ROOT / "proto/end_reason.c").read_text(), re.S).group(0)
     assert [name for name in LIMITS if f"reason == {name}" not in said] == []
     for place in ("ragent/connection/connection_end.c", "sslagent/carrier/direct_listen.c"):
         assert "end_reason_is_refusal(" in (ROOT / place).read_text()

@@ -58,7 +58,7 @@ static int share(struct session_source *source, struct worker *w, const struct s
 	return r;
 }
 
-static int family_revoked(struct session_source *source, const struct offered_family *family)
+static bool family_revoked(struct session_source *source, const struct offered_family *family)
 {
 	struct memory_source *s = of(source);
 

@@ -66,7 +66,7 @@ static void client_data(struct h2_follower *h, const struct h2_frame *f)
 /* After a GOAWAY that excludes the request, no answer is due. */
 static void begin_stream(struct h2_follower *h, uint32_t id)
 {
-	int has_room = h->streams.count < H2_STREAMS_MAX;
+	bool has_room = h->streams.count < H2_STREAMS_MAX;
 
 	h->newest = id;
 	if (id > h->goaway)
@@ -245,14 +245,14 @@ static size_t step(
 	return n;
 }
 
-static int leaves_block_open(const struct h2_frame *f)
+static bool leaves_block_open(const struct h2_frame *f)
 {
 	return (f->type == H2_HEADERS || f->type == H2_PUSH_PROMISE || f->type == H2_CONTINUATION) &&
 	       !(f->flags & H2_END_HEADERS);
 }
 
 /* The frame is the last one of a refused block: one more follows it. */
-static int gets_spoiler(const struct h2_follower *h, const struct h2_frame *f)
+static bool gets_spoiler(const struct h2_follower *h, const struct h2_frame *f)
 {
 	return h->block == H2_REFUSED && h->client_block != 0 && !leaves_block_open(f);
 }
@@ -290,7 +290,7 @@ static void pass_head(struct h2_follower *h, size_t n, size_t before, struct ser
 {
 	struct h2_frame f = h2_frames_head(&h->client);
 	struct wire_writer w = wire_writer(h->to_backend, H2_TO_BACKEND_MAX);
-	const int is_spoiled = gets_spoiler(h, &f);
+	const bool is_spoiled = gets_spoiler(h, &f);
 
 	if (n + before < H2_FRAME_HEAD_LEN || h->fate == H2_DROPPED)
 		return;
@@ -381,32 +381,32 @@ void h2_from_backend(struct h2_follower *h, const uint8_t *data, size_t len)
 
 /* --- what is known --- */
 
-static int owes_nothing(const struct h2_owed *owed)
+static bool owes_nothing(const struct h2_owed *owed)
 {
 	return owed->settings == 0 && owed->pings == 0;
 }
 
-int h2_is_idle(const struct h2_follower *h)
+bool h2_is_idle(const struct h2_follower *h)
 {
-	int greeted = h->phase == H2_FOLLOWS ? h->greeting == H2_GREETED : h->phase == H2_STRANDED && h->newest == 0;
-	int is_said = h->leaving == H2_STAYS || h->goaway != H2_NO_GOAWAY;
+	bool greeted = h->phase == H2_FOLLOWS ? h->greeting == H2_GREETED : h->phase == H2_STRANDED && h->newest == 0;
+	bool is_said = h->leaving == H2_STAYS || h->goaway != H2_NO_GOAWAY;
 
 	return greeted && is_said && h->refused.count == 0 && h2_is_between_frames(&h->client, h->client_block) &&
 	       !h2_is_amid_answer(h) && h->streams.count == 0 && owes_nothing(&h->client_owes) &&
 	       owes_nothing(&h->backend_owes);
 }
 
-int h2_is_amid_answer(const struct h2_follower *h)
+bool h2_is_amid_answer(const struct h2_follower *h)
 {
 	return !h2_is_between_frames(&h->backend, h->backend_block) || h->held_len;
 }
 
-int h2_said_last(const struct h2_follower *h)
+bool h2_said_last(const struct h2_follower *h)
 {
 	return h->phase != H2_STRANDED && h->goaway < H2_STREAM_MAX && h->streams.count == 0 && !h2_is_amid_answer(h);
 }
 
-int h2_failed(const struct h2_follower *h)
+bool h2_failed(const struct h2_follower *h)
 {
 	return h->health == H2_FAILED && !h2_is_amid_answer(h);
 }
@@ -419,7 +419,7 @@ uint32_t h2_head_under_way(const struct h2_follower *h)
 		return h->preface_len ? UINT32_MAX : 0;
 	if (h2_is_between_frames(f, h->client_block))
 		return 0;
-	int is_body = f->head_len == H2_FRAME_HEAD_LEN && h2_frames_head(f).type == H2_DATA;
+	bool is_body = f->head_len == H2_FRAME_HEAD_LEN && h2_frames_head(f).type == H2_DATA;
 	return is_body ? 0 : h->unit;
 }
 

@@ -98,13 +98,13 @@ void h2_from_backend(struct h2_follower *h, const uint8_t *data, size_t len);
 
 /* Both directions are between two frames, no stream is open, and every SETTINGS and PING is answered. Who winds down
  * has said so, and the client has seen it. */
-int h2_is_idle(const struct h2_follower *h);
+bool h2_is_idle(const struct h2_follower *h);
 /* The backend has sent a part of a frame or of a header block. */
-int h2_is_amid_answer(const struct h2_follower *h);
+bool h2_is_amid_answer(const struct h2_follower *h);
 /* GOAWAY excluded new requests, and no old stream is open. */
-int h2_said_last(const struct h2_follower *h);
+bool h2_said_last(const struct h2_follower *h);
 /* The backend said GOAWAY with an error: the connection failed, whatever streams are open (RFC 9113 5.4.1). */
-int h2_failed(const struct h2_follower *h);
+bool h2_failed(const struct h2_follower *h);
 /* The client has sent a part of a header block, or of another frame without a body. Returns a number, and another
  * number for the next such block. 0: nothing is under way. */
 uint32_t h2_head_under_way(const struct h2_follower *h);
@@ -145,12 +145,12 @@ struct h2_follower *h2_follower_restore(struct slabs *from, const uint8_t *in, s
 
 extern const uint8_t h2_own_ping[H2_PING_LEN];
 
-static inline int h2_is_settings(const uint8_t head[static H2_FRAME_HEAD_LEN])
+static inline bool h2_is_settings(const uint8_t head[static H2_FRAME_HEAD_LEN])
 {
 	return head[3] == H2_SETTINGS && !(head[4] & H2_ACK);
 }
 
-static inline int h2_is_between_frames(const struct h2_frames *f, uint32_t block)
+static inline bool h2_is_between_frames(const struct h2_frames *f, uint32_t block)
 {
 	return f->head_len == 0 && block == 0;
 }

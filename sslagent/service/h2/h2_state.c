@@ -54,7 +54,7 @@ static void get_frames(struct wire_reader *r, struct h2_frames *f)
 	X(allowed)                                                                                                     \
 	X(unit)
 
-static int can_be_saved(const struct h2_follower *h)
+static bool can_be_saved(const struct h2_follower *h)
 {
 	return h->client.head_len % H2_FRAME_HEAD_LEN == 0 && h->fate == H2_PASSES && h->block == H2_TAKEN &&
 	       h->limit == H2_NO_LIMIT && h->health == H2_SOUND && h->held_len == 0 && h->own_ping == 0 &&
@@ -83,9 +83,9 @@ size_t h2_follower_save(const struct h2_follower *h, uint8_t out[static H2_STATE
 	return (size_t)wire_writer_len(&w);
 }
 
-static int frames_are_sane(const struct h2_frames *f)
+static bool frames_are_sane(const struct h2_frames *f)
 {
-	int amid = f->head_len < H2_FRAME_HEAD_LEN ? f->left == 0 : f->left > 0;
+	bool amid = f->head_len < H2_FRAME_HEAD_LEN ? f->left == 0 : f->left > 0;
 
 	return amid && f->head_len <= H2_FRAME_HEAD_LEN && f->wanted <= H2_GATHERED_MAX &&
 	       f->gathered_len <= f->wanted &&
@@ -93,7 +93,7 @@ static int frames_are_sane(const struct h2_frames *f)
 	       f->left < UINT32_C(1) << 24;
 }
 
-static int is_sane(const struct h2_follower *h)
+static bool is_sane(const struct h2_follower *h)
 {
 	return h->phase <= H2_FOLLOWS && h->preface_len <= H2_PREFACE_LEN &&
 	       (h->phase == H2_FOLLOWS) == (h->preface_len == H2_PREFACE_LEN) && h->greeting <= H2_GREETED &&

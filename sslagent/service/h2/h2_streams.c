@@ -48,7 +48,7 @@ static unsigned place_of(const struct h2_streams *s, uint32_t id)
 	return low;
 }
 
-static int is_at(const struct h2_streams *s, unsigned place, uint32_t id)
+static bool is_at(const struct h2_streams *s, unsigned place, uint32_t id)
 {
 	return place < s->count && id_of(h2_streams_get(s, place)) == id;
 }
@@ -137,7 +137,7 @@ void h2_streams_clear(struct h2_streams *s)
 	s->count = s->cap = 0;
 }
 
-int h2_streams_has(const struct h2_streams *s, uint32_t id)
+bool h2_streams_has(const struct h2_streams *s, uint32_t id)
 {
 	return is_at(s, place_of(s, id), id);
 }

@@ -4,6 +4,7 @@
 #ifndef CSSL_SSLAGENT_H2_STREAMS_H
 #define CSSL_SSLAGENT_H2_STREAMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define H2_STREAMS_CAP 2048u /* more than the HEADERS of one TLS record; so many take 8 KiB */
@@ -30,7 +31,7 @@ void h2_streams_close_above(struct h2_streams *s, uint32_t id);
 void h2_streams_clear(struct h2_streams *s);
 
 /* 1: that stream is open, or one half of it is; else 0. */
-int h2_streams_has(const struct h2_streams *s, uint32_t id);
+bool h2_streams_has(const struct h2_streams *s, uint32_t id);
 /* The identifier of the n-th stream. */
 uint32_t h2_streams_id(const struct h2_streams *s, unsigned n);
 

@@ -96,10 +96,10 @@ static void look_at(const uint8_t *head, const struct response_head *h, uint8_t 
 }
 
 /* 1: the head tells where a body ends, without the end of the connection. Else 0. */
-static int is_framed(const struct response_head *h)
+static bool is_framed(const struct response_head *h)
 {
 	if (h->status < 200 || h->status == 204 || h->status == 304 || (h->odd & (SEEN_LENGTH | SEEN_CODING)))
-		return 0;
+		return false;
 	if (h->seen & SEEN_CODING)
 		return !(h->seen & (SEEN_LENGTH | SEEN_OLD));
 	return h->seen & SEEN_LENGTH && h->length > 0;
@@ -235,7 +235,7 @@ void delivered_passed(struct delivered_watch *w, const uint8_t *data, size_t len
 		delivered_add(&w->now, data, len);
 }
 
-int delivered_is_note(const uint8_t *note, size_t len)
+bool delivered_is_note(const uint8_t *note, size_t len)
 {
 	struct wire_reader r = wire_reader(note, len);
 

@@ -28,8 +28,8 @@ int download_begins(const uint8_t *data, size_t len, struct download *out)
 	if (read_head(data, len < MESSAGE_HEAD_MAX ? len : MESSAGE_HEAD_MAX, &h) != 0 || (h.seen & SEEN_CODING) ||
 		!(h.seen & SEEN_LENGTH) || !(h.seen & SEEN_ETAG) || h.length == 0)
 		return DOWNLOAD_NOT;
-	int whole = h.status == 200 && (h.seen & SEEN_RANGES) && !(h.seen & SEEN_RANGE);
-	int range = h.status == 206 && (h.seen & SEEN_RANGE) && h.last - h.first + 1 == h.length;
+	bool whole = h.status == 200 && (h.seen & SEEN_RANGES) && !(h.seen & SEEN_RANGE);
+	bool range = h.status == 206 && (h.seen & SEEN_RANGE) && h.last - h.first + 1 == h.length;
 	if (!whole && !range)
 		return DOWNLOAD_NOT;
 	*out = (struct download){
@@ -71,16 +71,16 @@ int download_resumes(struct download *d, uint64_t done, const uint8_t *data, siz
 /* --- the question --- */
 
 /* The client's own field would ask for another range, or for another state of the representation. */
-static int is_replaced(const struct head_text *name)
+static bool is_replaced(const struct head_text *name)
 {
 	static const char *const names[] = { "Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since",
 		"If-Unmodified-Since" };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (head_is_word(name, names[i]))
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 struct question {

@@ -9,23 +9,23 @@
 #include "sslagent/service/http/loose_end.h"
 #include "sslagent/service/http/message_head.h"
 
-static int is_one_of(const char *text, size_t len, const char *const *words)
+static bool is_one_of(const char *text, size_t len, const char *const *words)
 {
 	for (; *words; words++) {
 		if (strlen(*words) == len && strncasecmp(text, *words, len) == 0)
-			return 1;
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Authentication that is bound to the connection: the connection must not be shared or split. */
-static int binds_connection(const struct http_seen *s)
+static bool binds_connection(const struct http_seen *s)
 {
 	static const char *const names[] = { "authorization", "proxy-authorization", "www-authenticate",
 		"proxy-authenticate", NULL };
 
 	if (s->value_len < 4 || (s->value[0] | 0x20) != 'n')
-		return 0; /* nearly all fields */
+		return false; /* nearly all fields */
 	return is_one_of(s->name, s->name_len, names) &&
 	       (strncasecmp(s->value, "NTLM", 4) == 0 ||
 		       (s->value_len >= 9 && strncasecmp(s->value, "Negotiate", 9) == 0));
@@ -101,13 +101,13 @@ static int on_request_name(llhttp_t *p, const char *at, size_t len)
 }
 
 /* Content_Length is another field than Content-Length, but some backends confuse them (Transfer_Encoding likewise). */
-static int resembles_length(const struct http_seen *s)
+static bool resembles_length(const struct http_seen *s)
 {
 	static const char *const names[] = { "content-length", "transfer-encoding", NULL };
 	char name[HTTP_NAME_CAP];
 
 	if (!memchr(s->name, '_', s->name_len))
-		return 0;
+		return false;
 	for (size_t i = 0; i < s->name_len; i++)
 		name[i] = s->name[i] == '_' ? '-' : s->name[i];
 	return is_one_of(name, s->name_len, names);
@@ -135,7 +135,7 @@ static enum service_repeat repeat_of(llhttp_method_t method)
 	}
 }
 
-static int has_body(const llhttp_t *p)
+static bool has_body(const llhttp_t *p)
 {
 	return p->content_length > 0 || (p->flags & F_TRANSFER_ENCODING);
 }
@@ -213,15 +213,15 @@ static int on_response_value(llhttp_t *p, const char *at, size_t len)
 }
 
 /* An answer to the request after which the follower understood nothing. */
-static int opens_tunnel(const struct http_follower *h, unsigned status)
+static bool opens_tunnel(const struct http_follower *h, unsigned status)
 {
 	if (llhttp_get_errno(&h->request.llhttp) != HPE_PAUSED_UPGRADE || h->answered + 1 != h->begun)
-		return 0;
+		return false;
 	return h->request.llhttp.method == HTTP_CONNECT ? status / 100 == 2 : status == 101;
 }
 
 /* By RFC 9112 6.3 the answer has no body. Will a backend that is not strict send one all the same, maybe late? */
-static int may_have_late_body(const llhttp_t *p, int is_to_head)
+static bool may_have_late_body(const llhttp_t *p, int is_to_head)
 {
 	return has_body(p) || (is_to_head && !(p->flags & F_CONTENT_LENGTH));
 }
@@ -332,28 +332,28 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 	return (enum http_following)h->following;
 }
 
-static int loose_answer_is_whole(const struct http_follower *h)
+static bool loose_answer_is_whole(const struct http_follower *h)
 {
 	return h->response.loose && h->begun - h->answered == 1 && llhttp_get_errno(&h->request.llhttp) == HPE_OK &&
 	       loose_end_is_whole(h->response.loose, (h->head_bits >> (h->answered % HTTP_PIPELINE_MAX)) & 1);
 }
 
-int http_follow_response_end(struct http_follower *h)
+bool http_follow_response_end(struct http_follower *h)
 {
 	llhttp_errno_t request = llhttp_get_errno(&h->request.llhttp);
 
 	if (llhttp_get_errno(&h->response.llhttp) != HPE_OK)
 		return http_said_last(h) || loose_answer_is_whole(h);
 	if (h->response_state == RESPONSE_FINAL && http_parser_end(&h->response) != HPE_OK)
-		return 0;
+		return false;
 	if (http_said_last(h))
-		return 1;
+		return true;
 	if (request != HPE_OK && request != HPE_PAUSED_UPGRADE) /* the number of requests is unknown */
 		return h->response_state == RESPONSE_NONE;
 	return h->answered >= h->begun;
 }
 
-int http_judges_ends(const struct http_follower *h)
+bool http_judges_ends(const struct http_follower *h)
 {
 	return h->tunnel == NO_TUNNEL && (h->asked > 0 || h->answered > 0);
 }
@@ -364,7 +364,7 @@ unsigned http_outstanding(const struct http_follower *h)
 	return h->begun - (h->answered < h->asked ? h->answered : h->asked);
 }
 
-int http_asking(const struct http_follower *h)
+bool http_asking(const struct http_follower *h)
 {
 	return h->asked < h->begun;
 }
@@ -374,12 +374,12 @@ uint32_t http_head_under_way(const struct http_follower *h)
 	return h->headed < h->begun ? h->begun : 0;
 }
 
-int http_answering(const struct http_follower *h)
+bool http_answering(const struct http_follower *h)
 {
 	return h->response_state != RESPONSE_NONE || (h->answered == h->begun && h->asked < h->begun);
 }
 
-int http_said_last(const struct http_follower *h)
+bool http_said_last(const struct http_follower *h)
 {
 	return h->persistence == RESPONSE_CLOSES && h->response_state == RESPONSE_NONE && h->tunnel == NO_TUNNEL;
 }
@@ -394,7 +394,7 @@ int http_between_exchanges(const struct http_follower *h, struct http_past *past
 	return 1;
 }
 
-int http_awaits_download(const struct http_follower *h)
+bool http_awaits_download(const struct http_follower *h)
 {
 	return h->last_request == REQUEST_PLAIN_GET && h->begun - h->answered == 1 && h->asked == h->begun &&
 	       h->response_state == RESPONSE_NONE;

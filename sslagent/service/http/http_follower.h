@@ -81,28 +81,28 @@ enum http_following http_follow_request(
 enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len);
 
 /* The backend sent FIN. 1: the FIN is the regular end of a response, or no response is due. 0: something is cut off. */
-int http_follow_response_end(struct http_follower *h);
+bool http_follow_response_end(struct http_follower *h);
 
 /* For a follower that gave up: did the two sides speak HTTP, and do they still? A tunnel (101, CONNECT) decides
  * itself when it ends, like a conversation that never was HTTP. */
-int http_judges_ends(const struct http_follower *h);
+bool http_judges_ends(const struct http_follower *h);
 
 /* Requests that have begun, and that have not ended or whose final response has not ended. */
 unsigned http_outstanding(const struct http_follower *h);
 /* Has a request begun that has not ended? */
-int http_asking(const struct http_follower *h);
+bool http_asking(const struct http_follower *h);
 /* The number of a request that has begun and whose head is not complete, from 1 on; 0: there is none. */
 uint32_t http_head_under_way(const struct http_follower *h);
 /* A part of the oldest final response has come, maybe all of it; or a part of a head of unknown kind. An agent
  * cannot send words of its own in the middle of it. */
-int http_answering(const struct http_follower *h);
+bool http_answering(const struct http_follower *h);
 
 /* A complete answer said that it is the last one (RFC 9112 9.6). Later requests get no answer any more. */
-int http_said_last(const struct http_follower *h);
+bool http_said_last(const struct http_follower *h);
 
 /* Exactly one request is not answered: a GET without a body. No byte of its answer and no byte of a later request
  * has come. */
-int http_awaits_download(const struct http_follower *h);
+bool http_awaits_download(const struct http_follower *h);
 
 /* May the newest request be asked again, whatever the others are? */
 enum service_repeat http_repeat_of_last(const struct http_follower *h);

@@ -32,7 +32,7 @@ static struct http_follower *follower_of(const struct service *s)
 	return s->following == SERVICE_FOLLOWED && s->kind == CONF_HTTP ? s->state : NULL;
 }
 
-int service_can_go_on(const struct service *s)
+bool service_can_go_on(const struct service *s)
 {
 	const struct http_follower *h = follower_of(s);
 
@@ -42,12 +42,12 @@ int service_can_go_on(const struct service *s)
 /* --- the owner --- */
 
 /* Does [data, data + len) end with the last chunk? Else the answer is only not protected. */
-static int ends_chunks(const uint8_t *data, size_t len)
+static bool ends_chunks(const uint8_t *data, size_t len)
 {
 	return len >= 7 && memcmp(data + len - 7, "\r\n0\r\n\r\n", 7) == 0;
 }
 
-static int is_whole(const struct delivered *d, const uint8_t *data, size_t together)
+static bool is_whole(const struct delivered *d, const uint8_t *data, size_t together)
 {
 	return d->len == ANSWER_CHUNKED ? ends_chunks(data, together) : d->head_len + d->len <= together;
 }
@@ -157,7 +157,7 @@ static void follow(struct service *s, const uint8_t *data, size_t len)
 		service_from_backend(s, data, len);
 }
 
-static int is_in_answer(const struct service *s)
+static bool is_in_answer(const struct service *s)
 {
 	return s->state && http_answering(s->state);
 }

@@ -122,7 +122,7 @@ static void keep(struct http_parser *p, const uint8_t *data, size_t len)
 /* Its head is not understood. @data: its bytes that are not kept. */
 static void begin_loose_end(struct http_parser *p, const uint8_t *data, size_t len)
 {
-	const int is_known = p->kept_cap == p->kept_len && p->standing <= HTTP_AMID_HEAD;
+	const bool is_known = p->kept_cap == p->kept_len && p->standing <= HTTP_AMID_HEAD;
 
 	if (p->llhttp.type == HTTP_RESPONSE && is_known)
 		p->loose = calloc(1, sizeof *p->loose);
@@ -229,7 +229,7 @@ static size_t make_up(const struct http_parser *p, llhttp_type_t type, int is_co
 }
 
 /* 0, or negative: the bytes that were read lead to another point. */
-static int stands_as_told(llhttp_errno_t e, enum http_standing standing)
+static bool stands_as_told(llhttp_errno_t e, enum http_standing standing)
 {
 	return standing == HTTP_BROKEN     ? e != HPE_OK
 	       : standing == HTTP_UPGRADES ? e == HPE_PAUSED_UPGRADE
@@ -264,7 +264,7 @@ int http_parser_get(struct http_parser *p, struct wire_reader *r)
 	p->left = wire_u64(r);
 	size_t kept_len = wire_u16(r);
 	const uint8_t *kept = wire_bytes(r, kept_len);
-	int keeps = p->standing == HTTP_AMID_HEAD || p->standing == HTTP_BEHIND_CHUNK;
+	bool keeps = p->standing == HTTP_AMID_HEAD || p->standing == HTTP_BEHIND_CHUNK;
 
 	if (!kept || p->standing >= HTTP_STANDING_COUNT || kept_len > HTTP_KEPT_MAX || (kept_len && !keeps))
 		return CSSL_E_RANGE;

@@ -81,12 +81,12 @@ static enum service_piece from_backend(struct service *s, const uint8_t *data, s
 	if (!h)
 		return SERVICE_RESPONSE;
 	const uint32_t answered = h->answered;
-	const int answering = http_answering(h);
+	const bool answering = http_answering(h);
 	if (http_follow_response(h, data, len) == HTTP_GAVE_UP) {
 		give_up(s);
 		return SERVICE_RESPONSE;
 	}
-	const int is_response = answering || http_answering(h) || h->answered != answered;
+	const bool is_response = answering || http_answering(h) || h->answered != answered;
 	if (h->answered != answered)
 		delivered_unwatch(&h->watch);
 	else if (h->watch)

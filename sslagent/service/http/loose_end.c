@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-static int starts(const struct loose_end *l, const char *word)
+static bool starts(const struct loose_end *l, const char *word)
 {
 	const size_t len = strlen(word);
 
@@ -35,7 +35,7 @@ static int take_length(struct loose_end *l, const char *digits)
 	return 0;
 }
 
-static int is_identity(const char *value)
+static bool is_identity(const char *value)
 {
 	return value && strncasecmp(value, "identity", 8) == 0 && value[8 + strspn(value + 8, " \t")] == '\0';
 }
@@ -102,9 +102,9 @@ void loose_end_follow(struct loose_end *l, const uint8_t *data, size_t len)
 	l->body += len - at;
 }
 
-int loose_end_is_whole(const struct loose_end *l, int is_to_head)
+bool loose_end_is_whole(const struct loose_end *l, int is_to_head)
 {
 	if (l->part != LOOSE_BODY)
-		return 0;
+		return false;
 	return is_to_head || l->framing != LOOSE_OF_LENGTH || l->body >= l->length;
 }

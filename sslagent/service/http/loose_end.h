@@ -5,6 +5,7 @@
 #ifndef CSSL_SSLAGENT_LOOSE_END_H
 #define CSSL_SSLAGENT_LOOSE_END_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,6 @@ struct loose_end {
 /* The bytes of the answer, from the first on. */
 void loose_end_follow(struct loose_end *l, const uint8_t *data, size_t len);
 /* The backend sent FIN. 1: nothing is cut off. @is_to_head: of HEAD. */
-int loose_end_is_whole(const struct loose_end *l, int is_to_head);
+bool loose_end_is_whole(const struct loose_end *l, int is_to_head);
 
 #endif

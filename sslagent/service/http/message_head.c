@@ -20,20 +20,20 @@ enum head_line head_next_line(struct head_lines *l, struct head_text *out)
 	return out->len ? HEAD_FIELD : HEAD_LAST;
 }
 
-int head_is_plain(const uint8_t *at, const uint8_t *end)
+bool head_is_plain(const uint8_t *at, const uint8_t *end)
 {
 	while (at && at < end && *at != ' ' && *at != '\t') {
 		const uint8_t *lf = memchr(at, '\n', (size_t)(end - at));
 		if (!lf || lf == at || lf[-1] != '\r')
-			return 0;
+			return false;
 		if (lf - at == 1)
-			return 1;
+			return true;
 		at = lf + 1;
 	}
-	return 0;
+	return false;
 }
 
-static int is_blank(char c)
+static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -54,7 +54,7 @@ int head_split_field(const struct head_text *line, struct head_text *name, struc
 	return 0;
 }
 
-int head_is_word(const struct head_text *t, const char *word)
+bool head_is_word(const struct head_text *t, const char *word)
 {
 	return strlen(word) == t->len && strncasecmp(t->at, word, t->len) == 0;
 }
@@ -93,7 +93,7 @@ static int take_length(struct response_head *h, struct head_text v)
 	return take_number(&v, &h->length) < 0 || v.len ? CSSL_E_RANGE : 0;
 }
 
-static int is_etagc(unsigned char byte)
+static bool is_etagc(unsigned char byte)
 {
 	return byte > ' ' && byte != '"' && byte != 0x7f;
 }
@@ -196,7 +196,7 @@ int response_head_read(const uint8_t *data, size_t len, struct response_head *h)
 	return memchr(lines.at, '\n', len - h->len) ? CSSL_E_RANGE : RESPONSE_HEAD_INCOMPLETE;
 }
 
-int response_head_persists(const struct response_head *h)
+bool response_head_persists(const struct response_head *h)
 {
 	return !(h->seen & (SEEN_CLOSE | SEEN_OLD));
 }

@@ -5,6 +5,7 @@
 #ifndef CSSL_SSLAGENT_MESSAGE_HEAD_H
 #define CSSL_SSLAGENT_MESSAGE_HEAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,10 +31,10 @@ enum head_line {
 enum head_line head_next_line(struct head_lines *l, struct head_text *out);
 /* 0, or CSSL_E_RANGE: not one field in one line (RFC 9112 5.2: folded lines are obsolete). */
 int head_split_field(const struct head_text *line, struct head_text *name, struct head_text *value);
-/* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? 1 or 0. */
-int head_is_plain(const uint8_t *at, const uint8_t *end);
+/* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? */
+bool head_is_plain(const uint8_t *at, const uint8_t *end);
 /* 1: @t is @word in upper or lower case. Else 0. */
-int head_is_word(const struct head_text *t, const char *word);
+bool head_is_word(const struct head_text *t, const char *word);
 
 /* Fields of a response that stand in its head. */
 enum head_seen {
@@ -61,7 +62,7 @@ struct response_head {
 int response_head_read(const uint8_t *data, size_t len, struct response_head *out);
 
 /* 1: the response is not the last one of its connection, as far as it says. Else 0. */
-int response_head_persists(const struct response_head *h);
+bool response_head_persists(const struct response_head *h);
 
 /* Writes a head for an answer whose body goes on elsewhere. Only the follower of the messages reads it. @len: of the
  * body, or ANSWER_CHUNKED (RFC 9112 7.1). Returns the bytes written. */

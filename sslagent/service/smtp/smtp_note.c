@@ -78,10 +78,10 @@ static int take_texts(struct wire_reader *r, struct smtp_note *note)
 	return result;
 }
 
-static int makes_sense(const struct smtp_note *note, unsigned flags)
+static bool makes_sense(const struct smtp_note *note, unsigned flags)
 {
 	const struct smtp_span entry = smtp_span_of(note->entry);
-	const int greeted = note->greeting == SMTP_VERB_EHLO || note->greeting == SMTP_VERB_HELO;
+	const bool greeted = note->greeting == SMTP_VERB_EHLO || note->greeting == SMTP_VERB_HELO;
 
 	return !(flags & ~(unsigned)FLAGS_ALL) && (greeted || note->greeting == SMTP_VERB_UNKNOWN) &&
 	       greeted == (note->client[0] != 0) && (entry.len == 0 || smtp_tx_entry_is_good(entry)) &&

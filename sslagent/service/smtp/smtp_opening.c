@@ -16,13 +16,13 @@ static enum step say(struct smtp_session *s, const char *command)
 	return STEP_DONE;
 }
 
-static int is_granted(const struct smtp_ehlo *offers)
+static bool is_granted(const struct smtp_ehlo *offers)
 {
 	return smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "ADDR") && smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "PORT");
 }
 
 /* A server that takes every client for an agent, and relays for the agents, is an open relay. */
-static int must_introduce(const struct smtp_session *s)
+static bool must_introduce(const struct smtp_session *s)
 {
 	const struct conf_smtp *conf = &s->listener->smtp;
 
@@ -44,7 +44,7 @@ static enum step refuse(struct smtp_session *s)
 /* XCLIENT changes only the attributes that it has (Postfix XCLIENT_README). So a server keeps the agent's host names
  * for the client, unless it hears that they are not known: its rules for names would let every client in for an agent.
  * A server that has read a PROXY header has looked for the names of the client. */
-static int hides_name(const struct smtp_session *s, const char *attribute)
+static bool hides_name(const struct smtp_session *s, const char *attribute)
 {
 	return s->backend->proxy_v2 != CONF_ON && smtp_ehlo_lists(&s->relay->offers, SMTP_CAP_XCLIENT, attribute);
 }
@@ -82,12 +82,12 @@ static enum step greet_again(struct smtp_session *s)
 }
 
 /* The client knows the extensions of a server. A server with other extensions cannot take its place. */
-static int is_as_told(struct smtp_session *s)
+static bool is_as_told(struct smtp_session *s)
 {
 	uint8_t told[SMTP_TOLD_LEN];
 
 	if (s->note.greeting != SMTP_VERB_EHLO)
-		return 1;
+		return true;
 	smtp_session_told(s, told);
 	return memcmp(told, s->note.told, sizeof told) == 0;
 }

@@ -14,7 +14,7 @@
 /* --- what is there to go on with --- */
 
 /* The agent asks about the epochs in which the transaction may have a name. */
-static int can_ask(const struct smtp_session *s, struct smtp_mark tx)
+static bool can_ask(const struct smtp_session *s, struct smtp_mark tx)
 {
 	const struct smtp_note *note = &s->past->note;
 
@@ -146,17 +146,17 @@ int service_resume(struct service *of, const struct service_resumption *r)
 
 /* --- the question --- */
 
-int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap)
+bool smtp_resume_ask(struct smtp_session *s, char *out, size_t cap)
 {
 	const struct smtp_past *p = s->past;
 	struct smtp_tx_question question;
 	struct wire_writer w = wire_writer((uint8_t *)out, cap - 1);
 
 	if (p->how != SMTP_ASKS_FIRST && p->how != SMTP_ASKS_BLIND)
-		return 0;
+		return false;
 	if (!smtp_ehlo_has(&s->relay->offers, SMTP_CAP_XCSSLTX)) {
 		s->doubt = SMTP_OWN_AGENT_LOST;
-		return 0;
+		return false;
 	}
 	memcpy(question.name.id, s->id, sizeof question.name.id);
 	memcpy(question.entry, p->note.entry, sizeof question.entry);
@@ -164,7 +164,7 @@ int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap)
 	smtp_tx_question_write(&w, &question);
 	out[wire_writer_len(&w)] = 0;
 	count(COUNT_MAIL_ASKED);
-	return 1;
+	return true;
 }
 
 /* The fate in which all lines of the answer agree. @decided gets the reply to the mail. */
@@ -191,7 +191,7 @@ static enum smtp_fate read_answer(const struct smtp_session *s, struct wire_writ
 
 /* Is the reply to the end of that mail the next one that the client waits for? If not, the replies before it are not
  * known, or the client may wait for a reply to a later command. */
-static int is_next(const struct smtp_past *p)
+static bool is_next(const struct smtp_past *p)
 {
 	if (p->how == SMTP_ASKS_BLIND)
 		return p->note.end_reply && p->note.end_reply == p->replies;
@@ -220,7 +220,7 @@ static void on_decided(struct smtp_session *s, const char *reply, size_t len)
 static void on_never(struct smtp_session *s)
 {
 	struct smtp_past *p = s->past;
-	const int older = p->epoch > p->note.epoch;
+	const bool older = p->epoch > p->note.epoch;
 
 	if (older && (unsigned)(s->epoch - p->epoch) < SMTP_EPOCHS_ASKED_MAX)
 		p->epoch--;

@@ -53,9 +53,9 @@ static enum service_place place(const struct service *s)
 
 	if (!m) /* a banner is due */
 		return s->listener && !conf_has_preamble(s->listener) ? SERVICE_ASKING : SERVICE_CHECKPOINT;
-	const int talking = m->stage == SMTP_TALKING && (!m->relay || smtp_tx_is_checkpoint(&m->relay->tx));
-	const int idle = m->stage == SMTP_IDLE && !service_wants_backend(s);
-	const int silent = !m->answers.first && !m->waiting.first && !m->past;
+	const bool talking = m->stage == SMTP_TALKING && (!m->relay || smtp_tx_is_checkpoint(&m->relay->tx));
+	const bool idle = m->stage == SMTP_IDLE && !service_wants_backend(s);
+	const bool silent = !m->answers.first && !m->waiting.first && !m->past;
 
 	if (silent && (talking || idle || m->stage == SMTP_OVER))
 		return SERVICE_CHECKPOINT;
@@ -197,17 +197,17 @@ void service_at_checkpoint(struct service *s)
 }
 
 /* A server can learn the client's address again, but not its password. */
-int service_may_begin_anew(const struct service *s)
+bool service_may_begin_anew(const struct service *s)
 {
 	return !s->state || !((const struct smtp_session *)s->state)->note.authenticated;
 }
 
 /* After a loss, what became of a mail whose end was passed on is not known before the new server is asked. No server
  * has a mail that is repeated. */
-int service_awaits_verdict(const struct service *s)
+bool service_awaits_verdict(const struct service *s)
 {
 	const struct smtp_session *m = s->state;
-	const int is_asked = m->past && m->past->how != SMTP_REPEATS;
+	const bool is_asked = m->past && m->past->how != SMTP_REPEATS;
 
 	return m->stage != SMTP_OVER && (is_asked || (m->relay && smtp_tx_end_is_due(&m->relay->tx)));
 }

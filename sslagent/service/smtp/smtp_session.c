@@ -330,7 +330,7 @@ static size_t pass(struct smtp_session *s, uint64_t record, size_t at, const uin
 }
 
 /* Must the command that was passed on last be the last one of its group (RFC 2920 3.1)? */
-static int ends_group(const struct smtp_tx *t)
+static bool ends_group(const struct smtp_tx *t)
 {
 	const unsigned turn = t->queue[(t->queue_from + t->queue_len - 1u) % SMTP_TX_QUEUE_MAX].turn;
 
@@ -339,14 +339,14 @@ static int ends_group(const struct smtp_tx *t)
 
 /* Repeated commands come without the client's pauses. But a server without PIPELINING needs them, and every server may
  * demand them behind a command that ends a group (Postfix: smtpd_forbid_unauth_pipelining). */
-static int must_pause(const struct smtp_session *s)
+static bool must_pause(const struct smtp_session *s)
 {
 	const struct smtp_relay *r = s->relay;
 
 	return s->past && r->tx.queue_len && (!smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING) || ends_group(&r->tx));
 }
 
-static int may_feed(const struct smtp_session *s)
+static bool may_feed(const struct smtp_session *s)
 {
 	return s->stage == SMTP_TALKING && s->waiting.first && s->relay->state == SMTP_RELAY_OPEN && has_room(s) &&
 	       !must_pause(s);
@@ -364,7 +364,7 @@ static void feed(struct smtp_session *s)
 	}
 }
 
-static int is_next_step(const struct smtp_session *s)
+static bool is_next_step(const struct smtp_session *s)
 {
 	return s->stage == SMTP_OPENING && !s->doubt && s->relay->state == SMTP_RELAY_OPEN &&
 	       s->relay->tx.queue_len == 0;
@@ -454,7 +454,7 @@ void service_backend_gone(struct service *of)
 
 /* --- a server --- */
 
-int service_wants_backend(const struct service *of)
+bool service_wants_backend(const struct service *of)
 {
 	const struct smtp_session *s = of->state;
 
@@ -482,7 +482,7 @@ const char *smtp_session_greeting(struct smtp_session *s, enum smtp_greeter gree
 }
 
 /* In the middle of a mail another server's refusal is no answer to it: that mail may have been taken. */
-static int sees_client(const struct smtp_session *s)
+static bool sees_client(const struct smtp_session *s)
 {
 	return s->backend && s->backend->proxy_v2 == CONF_ON && !s->past;
 }

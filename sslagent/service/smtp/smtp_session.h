@@ -112,7 +112,7 @@ void smtp_opening_reply(struct smtp_session *s);
 /* smtp_resume.c */
 /* A server with a memory of transactions is connected. Writes the question. 0: there is none left; go on with the
  * next step. */
-int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap);
+bool smtp_resume_ask(struct smtp_session *s, char *out, size_t cap);
 void smtp_resume_answer(struct smtp_session *s);
 
 /* What smtp_session's own files share. */

@@ -49,7 +49,7 @@ START_TEST(connection_lives_on_in_the_descriptor_taken_out)
 		ck_assert_int_eq(stream_dup_fd(&o.s), UV_EBUSY);
 		read_exactly(peer, got, 3);
 		wait_until(stream_pending(&o.s) == 0);
-		stream_reset_on_close(&o.s, 1); /* belongs to the connection and ends nothing that lives on */
+		stream_reset_on_close(&o.s, true); /* belongs to the connection and ends nothing that lives on */
 		int fd = stream_dup_fd(&o.s);
 		ck_assert_int_ge(fd, 0);
 		owner_finish(&o);
@@ -58,7 +58,7 @@ START_TEST(connection_lives_on_in_the_descriptor_taken_out)
 		stream_read_start(&next.s);
 		write_all(peer, "new", 3);
 		wait_until(next.got_len == 3);
-		stream_reset_on_close(&next.s, 0);
+		stream_reset_on_close(&next.s, false);
 		owner_finish(&next);
 		ck_assert_int_eq(read_to_end(peer), 0);
 		close(peer);

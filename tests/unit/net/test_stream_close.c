@@ -315,14 +315,14 @@ START_TEST(reset_on_close_resets_until_it_is_taken_back)
 {
 	struct owner o;
 	int peer = owner_open(&o, OVER_TCP4);
-	stream_reset_on_close(&o.s, 1);
+	stream_reset_on_close(&o.s, true);
 	owner_finish(&o);
 	ck_assert_int_eq(read_to_end(peer), -1);
 	close(peer);
 
 	peer = owner_open(&o, OVER_TCP4);
-	stream_reset_on_close(&o.s, 1);
-	stream_reset_on_close(&o.s, 0);
+	stream_reset_on_close(&o.s, true);
+	stream_reset_on_close(&o.s, false);
 	owner_finish(&o);
 	ck_assert_int_eq(read_to_end(peer), 0);
 	close(peer);

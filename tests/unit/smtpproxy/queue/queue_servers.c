@@ -143,7 +143,7 @@ struct item *comes(uint64_t id)
 
 	i->to = destination_get(&q->destinations, "a.example", 9, 1);
 	i->to->count++;
-	queue_push(q, CHANGE_PUT, i, 1);
+	queue_push(q, CHANGE_PUT, i, true);
 	backup_send(a);
 	backup_send(b);
 	return i;

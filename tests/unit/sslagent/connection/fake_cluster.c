@@ -186,7 +186,7 @@ int cluster_claim(struct cluster *c, const struct connection_id *id, const struc
 	return connections_seen_claim(c->seen, id, claim, c->now_ms);
 }
 
-int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms)
+bool cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms)
 {
 	return connections_seen_knows(c->seen, id, made_ms);
 }
@@ -212,7 +212,7 @@ void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct conn
 
 /* --- backends --- */
 
-int cluster_can_pass_to(const struct cluster *c, const char *target)
+bool cluster_can_pass_to(const struct cluster *c, const char *target)
 {
 	return c->host == PASSES;
 }
