@@ -9,7 +9,7 @@
 #include "sslagent/sessions/connections_seen.h"
 
 /* Connection ids are random. */
-static uint64_t rank(const uint8_t *id)
+static uint64_t live_table_rank(const uint8_t *id)
 {
 	return wire_load_u64(id);
 }
@@ -18,7 +18,7 @@ static const struct shelf_kind live_kind = {
 	.object_len = offsetof(struct held, encoded),
 	.id_at = offsetof(struct held, id),
 	.id_len = CONNECTION_ID_LEN,
-	.rank = rank,
+	.rank = live_table_rank,
 	.expired = COUNT_LIVE_DROPPED,
 	.evicted = COUNT_LIVE_EVICTED,
 };
@@ -103,7 +103,7 @@ int live_table_find(struct shelf *t, const struct live_wanted *wanted, int64_t n
 	return r;
 }
 
-static void drop(struct shelf *t, struct shelf_shard *shard, struct shelved *o)
+static void live_table_remove(struct shelf *t, struct shelf_shard *shard, struct shelved *o)
 {
 	shelf_remove(t, shard, o);
 	count(COUNT_LIVE_DROPPED);
@@ -117,7 +117,7 @@ void live_table_adopted(struct shelf *t, const struct live_adopted *adopted)
 	if (h && h->epoch <= adopted->epoch) {
 		h->shelved.from = adopted->owner;
 		if (h->read_generation < adopted->read_generation || h->write_generation < adopted->write_generation)
-			drop(t, shard, &h->shelved);
+			live_table_remove(t, shard, &h->shelved);
 	}
 	shelf_unlock(shard);
 }
@@ -128,7 +128,7 @@ void live_table_drop(struct shelf *t, const struct connection_id *id)
 	struct shelved *o = shelf_find(t, shard, id->bytes);
 
 	if (o)
-		drop(t, shard, o);
+		live_table_remove(t, shard, o);
 	shelf_unlock(shard);
 }
 

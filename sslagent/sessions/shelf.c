@@ -99,14 +99,14 @@ void shelf_unlock(struct shelf_shard *shard)
 	pthread_mutex_unlock(&shard->lock);
 }
 
-static struct shelved **bucket_of(const struct shelf *s, const struct shelf_shard *shard, const uint8_t *id)
+static struct shelved **shelf_bucket_of(const struct shelf *s, const struct shelf_shard *shard, const uint8_t *id)
 {
 	return &shard->buckets[shelf_position(s, id) % s->bucket_count];
 }
 
 struct shelved *shelf_find(const struct shelf *s, const struct shelf_shard *shard, const uint8_t *id)
 {
-	struct shelved *o = *bucket_of(s, shard, id);
+	struct shelved *o = *shelf_bucket_of(s, shard, id);
 
 	while (o && memcmp(id_of(s, o), id, s->kind->id_len) != 0)
 		o = o->next;
@@ -150,7 +150,7 @@ void shelf_move(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_o
 
 void shelf_remove(struct shelf *s, struct shelf_shard *shard, struct shelved *o)
 {
-	struct shelved **link = bucket_of(s, shard, id_of(s, o));
+	struct shelved **link = shelf_bucket_of(s, shard, id_of(s, o));
 
 	while (*link != o)
 		link = &(*link)->next;
@@ -162,7 +162,7 @@ void shelf_remove(struct shelf *s, struct shelf_shard *shard, struct shelved *o)
 	object_free(shard->memory, o, o->len);
 }
 
-static void evict(struct shelf *s, struct shelf_shard *shard)
+static void shelf_evict(struct shelf *s, struct shelf_shard *shard)
 {
 	struct shelved *oldest = TAILQ_FIRST(&shard->queues[SHELF_FIRST]);
 
@@ -177,12 +177,12 @@ int shelf_add(struct shelf *s, struct shelf_shard *shard, const uint8_t *id, con
 	struct shelved **out)
 {
 	const size_t cost = shelf_cost(s, len);
-	struct shelved *o, **bucket = bucket_of(s, shard, id);
+	struct shelved *o, **bucket = shelf_bucket_of(s, shard, id);
 
 	if (cost > shard->limit)
 		return CSSL_E_FULL;
 	while (shard->used[SHELF_FIRST] + shard->used[SHELF_SECOND] + cost > shard->limit)
-		evict(s, shard);
+		shelf_evict(s, shard);
 	*out = o = object_alloc(shard->memory, s->kind->object_len + len);
 	if (!o)
 		return CSSL_E_NO_MEMORY;
@@ -199,7 +199,7 @@ int shelf_add(struct shelf *s, struct shelf_shard *shard, const uint8_t *id, con
 	return 0;
 }
 
-static uint32_t seconds(int64_t ms)
+static uint32_t shelf_seconds(int64_t ms)
 {
 	return ms / 1000 < UINT32_MAX ? (uint32_t)(ms / 1000) : UINT32_MAX;
 }
@@ -210,8 +210,9 @@ int shelved_decode(const struct shelved *o, const uint8_t *encoded, size_t len, 
 
 	if (r)
 		return r;
-	out->facts.family_age_s = seconds(now_ms - o->family_made_ms);
-	*(out->live ? &out->live->remaining_s : &out->session_remaining_s) = seconds(o->expires_ms - now_ms + 999);
+	out->facts.family_age_s = shelf_seconds(now_ms - o->family_made_ms);
+	*(out->live ? &out->live->remaining_s : &out->session_remaining_s) =
+		shelf_seconds(o->expires_ms - now_ms + 999);
 	return 0;
 }
 
@@ -250,7 +251,7 @@ bool shelf_walk(struct shelf *s, uint64_t *cursor, int64_t now_ms, shelf_walk_fn
 }
 
 /* @count buckets of one shard from position @at on. */
-static uint64_t sweep(struct shelf *s, size_t at, size_t count,
+static uint64_t shelf_sweep_buckets(struct shelf *s, size_t at, size_t count,
 	int (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
 {
 	struct shelf_shard *shard = &s->shards[at / s->bucket_count];
@@ -275,9 +276,9 @@ uint64_t shelf_sweep(
 	uint64_t removed = 0;
 
 	if (id)
-		return sweep(s, shelf_position(s, id), 1, is_over, ctx);
+		return shelf_sweep_buckets(s, shelf_position(s, id), 1, is_over, ctx);
 	for (size_t i = 0; i < s->shard_count; i++)
-		removed += sweep(s, i * s->bucket_count, s->bucket_count, is_over, ctx);
+		removed += shelf_sweep_buckets(s, i * s->bucket_count, s->bucket_count, is_over, ctx);
 	return removed;
 }
 
@@ -291,7 +292,7 @@ void shelf_expire(struct shelf *s, int64_t now_ms)
 	const size_t left = s->bucket_count - s->expire_at % s->bucket_count;
 	const size_t looked_at = left < EXPIRE_BUCKETS ? left : EXPIRE_BUCKETS;
 
-	count_by(s->kind->expired, sweep(s, s->expire_at, looked_at, is_expired, &now_ms));
+	count_by(s->kind->expired, shelf_sweep_buckets(s, s->expire_at, looked_at, is_expired, &now_ms));
 	s->expire_at = (s->expire_at + looked_at) % (s->bucket_count * s->shard_count);
 }
 

@@ -183,7 +183,7 @@ struct shelf *store_shelf(const struct store *s)
 	return s->shelf;
 }
 
-static int64_t expiry(const struct store *s, const struct offer *offer)
+static int64_t store_expiry(const struct store *s, const struct offer *offer)
 {
 	int64_t session_ms = offer->made_ms + (int64_t)offer->obj->session_remaining_s * 1000;
 	int64_t family_ms = offer->family_made_ms + s->lifetime_ms;
@@ -191,7 +191,7 @@ static int64_t expiry(const struct store *s, const struct offer *offer)
 	return session_ms < family_ms ? session_ms : family_ms;
 }
 
-static int add(struct store *s, struct shelf_shard *shard, const struct offer *offer, const uint8_t *certificate)
+static int store_add(struct store *s, struct shelf_shard *shard, const struct offer *offer, const uint8_t *certificate)
 {
 	const struct session_facts *facts = &offer->obj->facts;
 	const size_t name_len = strlen(facts->server_name), certificate_len = certificate ? CERTIFICATE_HASH_LEN : 0;
@@ -211,7 +211,7 @@ static int add(struct store *s, struct shelf_shard *shard, const struct offer *o
 	}
 	TAILQ_INSERT_TAIL(&session->source->sessions, session, in_source);
 	session->source->bytes += object_memory_cost(o->len);
-	o->expires_ms = expiry(s, offer);
+	o->expires_ms = store_expiry(s, offer);
 	session->name_len = (uint16_t)name_len;
 	session->protocol_version = facts->protocol_version;
 	session->cipher_suite = facts->cipher_suite;
@@ -238,7 +238,7 @@ static int put_locked(struct store *s, struct shelf_shard *shard, const struct o
 		.made_ms = offer->made_ms,
 		.family_made_ms = offer->family_made_ms };
 
-	if (expiry(s, offer) <= now_ms)
+	if (store_expiry(s, offer) <= now_ms)
 		return CSSL_E_EXPIRED;
 	if (offer->obj->certificate) {
 		certificate_hash(offer->obj->certificate, offer->obj->certificate_len, hash);
@@ -248,7 +248,7 @@ static int put_locked(struct store *s, struct shelf_shard *shard, const struct o
 		return CSSL_E_MISMATCH;
 	if (shelf_find(s->shelf, shard, facts->session_id))
 		return STORE_KNOWN;
-	return add(s, shard, offer, seen.client_certificate);
+	return store_add(s, shard, offer, seen.client_certificate);
 }
 
 static enum agent_counter counter_of(int result)
@@ -272,7 +272,7 @@ int store_put(struct store *s, const struct offer *offer, int64_t now_ms)
 }
 
 /* It was resumed: evict it last from now on. */
-static void promote(struct shelf_shard *shard, struct session *session)
+static void store_promote(struct shelf_shard *shard, struct session *session)
 {
 	session->hits++;
 	shelf_move(shard, &session->shelved, RESUMED);
@@ -297,7 +297,7 @@ int store_find(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	}
 	if (!r) {
 		*family_made_ms = session->shelved.family_made_ms;
-		promote(shard, session);
+		store_promote(shard, session);
 	}
 	shelf_unlock(shard);
 	return r;

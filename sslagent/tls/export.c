@@ -61,7 +61,8 @@ void export_watch(struct handshake *h)
 	own_derivations_watch(h ? on_derived : NULL, h);
 }
 
-static void on_message(int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
+static void export_on_message(
+	int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
 {
 	if (write_p && content_type == SSL3_RT_HEADER)
 		handshake_of(ssl)->records_after_finished++;
@@ -71,7 +72,7 @@ static void on_message(int write_p, int version, int content_type, const void *b
 
 void export_callbacks_set(SSL_CTX *ctx, enum tls_algorithms a)
 {
-	SSL_CTX_set_msg_callback(ctx, on_message);
+	SSL_CTX_set_msg_callback(ctx, export_on_message);
 	if (a == TLS_ALGORITHMS_OPENSSL)
 		SSL_CTX_set_keylog_callback(ctx, on_keylog);
 }

@@ -10,7 +10,7 @@
 /* A hello may list hundreds of identities; clients offer one or two. */
 #define IDENTITIES_MAX 4u
 
-static struct wire_reader extension(SSL *ssl, unsigned type)
+static struct wire_reader hello_extension(SSL *ssl, unsigned type)
 {
 	const unsigned char *data = NULL;
 	size_t len = 0;
@@ -47,7 +47,7 @@ static bool look_for(struct handshake *h, const uint8_t *id, size_t len)
 /* RFC 8446 4.2.11. */
 static bool look_for_identities(struct handshake *h)
 {
-	struct wire_reader r = extension(h->ssl, TLSEXT_TYPE_psk);
+	struct wire_reader r = hello_extension(h->ssl, TLSEXT_TYPE_psk);
 	struct wire_reader list = wire_sub(&r, wire_u16(&r));
 
 	for (unsigned i = 0; i < IDENTITIES_MAX && wire_left(&list) > 0; i++) {

@@ -29,16 +29,16 @@ struct stock {
 static _Thread_local struct stock *mine;
 static pthread_key_t at_thread_end;
 
-static void drop(void *stock)
+static void x25519_stock_drop(void *stock)
 {
 	secret_heap_free(stock);
 	mine = NULL;
 }
 
 /* Before any thread begins. */
-static __attribute__((constructor)) void begin(void)
+static __attribute__((constructor)) void x25519_begin(void)
 {
-	pthread_key_create(&at_thread_end, drop);
+	pthread_key_create(&at_thread_end, x25519_stock_drop);
 }
 
 /* --- from one curve to the other --- */
@@ -70,7 +70,7 @@ static bool read_point(struct numbers *n, size_t i, uint8_t point[static KEY_LEN
 	       BN_add_word(n->under[i], 1) && BN_add_word(n->over[i], 1);
 }
 
-static int times(const struct numbers *n, BIGNUM *out, const BIGNUM *a, const BIGNUM *b)
+static int x25519_times(const struct numbers *n, BIGNUM *out, const BIGNUM *a, const BIGNUM *b)
 {
 	return BN_mod_mul(out, a, b, n->prime, n->ctx);
 }
@@ -80,17 +80,19 @@ static bool invert_all(struct numbers *n)
 	int ok = BN_copy(n->product[0], n->under[0]) != NULL;
 
 	for (size_t i = 1; ok && i < PAIRS; i++)
-		ok = times(n, n->product[i], n->product[i - 1], n->under[i]);
+		ok = x25519_times(n, n->product[i], n->product[i - 1], n->under[i]);
 	return ok && BN_mod_inverse(n->inverse, n->product[PAIRS - 1], n->prime, n->ctx);
 }
 
 /* @inverse is that of product[i] before, and of product[i - 1] after. */
-static bool divide(struct numbers *n, size_t i, uint8_t public[static KEY_LEN])
+static bool x25519_divide(struct numbers *n, size_t i, uint8_t public[static KEY_LEN])
 {
 	BIGNUM *of_under = i ? n->product[i - 1] : n->inverse;
 
-	return (i == 0 || times(n, of_under, of_under, n->inverse)) && times(n, n->over[i], n->over[i], of_under) &&
-	       times(n, n->inverse, n->inverse, n->under[i]) && BN_bn2lebinpad(n->over[i], public, KEY_LEN) == KEY_LEN;
+	return (i == 0 || x25519_times(n, of_under, of_under, n->inverse)) &&
+	       x25519_times(n, n->over[i], n->over[i], of_under) &&
+	       x25519_times(n, n->inverse, n->inverse, n->under[i]) &&
+	       BN_bn2lebinpad(n->over[i], public, KEY_LEN) == KEY_LEN;
 }
 
 static bool to_montgomery(struct numbers *n, uint8_t (*points)[KEY_LEN])
@@ -101,13 +103,13 @@ static bool to_montgomery(struct numbers *n, uint8_t (*points)[KEY_LEN])
 		ok = read_point(n, i, points[i]);
 	ok = ok && invert_all(n);
 	for (size_t i = PAIRS; ok && i-- > 0;)
-		ok = divide(n, i, points[i]);
+		ok = x25519_divide(n, i, points[i]);
 	return ok;
 }
 
 /* --- stock --- */
 
-static bool fill(struct stock *s)
+static bool x25519_stock_fill(struct stock *s)
 {
 	struct numbers n = { .ctx = BN_CTX_new() };
 	bool ok = n.ctx != NULL;
@@ -139,7 +141,7 @@ bool own_x25519_pair(uint8_t private[static KEY_LEN], uint8_t public[static KEY_
 {
 	struct stock *s = stock_of_thread();
 
-	if (!s || ((s->left == 0 || s->period != random_period()) && !fill(s)))
+	if (!s || ((s->left == 0 || s->period != random_period()) && !x25519_stock_fill(s)))
 		return false;
 	s->left--;
 	memcpy(private, s->scalars[s->left], KEY_LEN);

@@ -24,7 +24,7 @@ static int on_read(BIO *bio, char *out, int len)
 	return (int)n;
 }
 
-static int make_room(struct record_bio *b, size_t len)
+static int record_bio_make_room(struct record_bio *b, size_t len)
 {
 	size_t cap = b->out_cap ? b->out_cap : OUTPUT_FIRST;
 	uint8_t *grown;
@@ -48,7 +48,7 @@ static int on_write(BIO *bio, const char *in, int len)
 	struct record_bio *b = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	if (len <= 0 || make_room(b, (size_t)len) < 0)
+	if (len <= 0 || record_bio_make_room(b, (size_t)len) < 0)
 		return -1;
 	memcpy(b->out + b->out_end, in, (size_t)len);
 	b->out_end += (size_t)len;

@@ -224,7 +224,7 @@ static int on_session_id(SSL *ssl, unsigned char *id, unsigned *len)
 	return 1;
 }
 
-static int share(struct handshake *h, SSL_SESSION *session)
+static int session_share(struct handshake *h, SSL_SESSION *session)
 {
 	struct session_source *source = h->listener->source;
 	struct sess_obj obj = { .session_remaining_s = (uint32_t)SSL_SESSION_get_timeout(session) };
@@ -252,14 +252,14 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
 
 	if (!makes_resumable(h))
 		h->sessions_without_ems++;
-	else if (share(h, session) < 0)
+	else if (session_share(h, session) < 0)
 		h->sessions_refused++;
 	return 0; /* this callback keeps no reference */
 }
 
 /* --- tickets: the keys are unique per ticket: the source derives them from a cluster key and the ticket's iv --- */
 
-static bool use_key(
+static bool session_use_key(
 	const struct ticket_key *key, const unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal)
 {
 	EVP_CIPHER *aes = EVP_CIPHER_fetch(tls_library(), "AES-256-CBC", NULL);
@@ -291,7 +291,7 @@ static int on_ticket_key(
 		return 0;
 	if (seal)
 		memcpy(name, key.name, sizeof key.name);
-	r = use_key(&key, iv, cipher, mac, seal) ? 1 : -1;
+	r = session_use_key(&key, iv, cipher, mac, seal) ? 1 : -1;
 	OPENSSL_cleanse(&key, sizeof key);
 	return r;
 }

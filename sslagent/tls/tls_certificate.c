@@ -186,7 +186,7 @@ static int check_pair(const struct loading *l, struct tls_certificate *c)
 	return find_names(c);
 }
 
-static int64_t seconds(const ASN1_TIME *t)
+static int64_t certificate_seconds(const ASN1_TIME *t)
 {
 	struct tm tm;
 
@@ -201,7 +201,8 @@ static int find_times(struct tls_certificate *c)
 	c->not_after_s = INT64_MAX;
 	for (int i = -1; i < sk_X509_num(c->chain); i++) {
 		const X509 *x = i < 0 ? c->leaf : sk_X509_value(c->chain, i);
-		const int64_t from_s = seconds(X509_get0_notBefore(x)), to_s = seconds(X509_get0_notAfter(x));
+		const int64_t from_s = certificate_seconds(X509_get0_notBefore(x)),
+			      to_s = certificate_seconds(X509_get0_notAfter(x));
 		begin_s = from_s > begin_s ? from_s : begin_s;
 		c->not_after_s = to_s < c->not_after_s ? to_s : c->not_after_s;
 	}

@@ -116,7 +116,7 @@ static int set_algorithms(const struct making *m, SSL_CTX *ctx)
 }
 
 /* 1: it was read. */
-static int trust(SSL_CTX *ctx, const char *path)
+static int tls_contexts_trust(SSL_CTX *ctx, const char *path)
 {
 	STACK_OF(X509_NAME) *names = SSL_load_client_CA_file_ex(path, tls_library(), NULL);
 
@@ -129,7 +129,7 @@ static int load_authorities(const struct making *m, SSL_CTX *ctx)
 	const struct conf_tls *tls = &m->listener->conf->tls;
 	char why[WHY_MAX];
 
-	return pem_file_use(ctx, "client_ca", tls->client_ca, PEM_AUTHORITIES, trust, why, sizeof why)
+	return pem_file_use(ctx, "client_ca", tls->client_ca, PEM_AUTHORITIES, tls_contexts_trust, why, sizeof why)
 		       ? complain_of(m, &tls->client_ca, "%s", why)
 		       : 0;
 }
