@@ -102,7 +102,7 @@ static bool is_sane(const struct h2_follower *h)
 	       h->allowed <= H2_STREAMS_MAX && h->streams.count <= H2_STREAMS_MAX;
 }
 
-static int get(struct wire_reader *r, struct h2_follower *h)
+static int h2_state_get(struct wire_reader *r, struct h2_follower *h)
 {
 	if (wire_u8(r) != STATE_VERSION)
 		return -1;
@@ -127,7 +127,7 @@ struct h2_follower *h2_follower_restore(struct slabs *from, const uint8_t *in, s
 	struct wire_reader r = wire_reader(in, len);
 	struct h2_follower *h = h2_follower_create(from);
 
-	if (h && get(&r, h) == 0)
+	if (h && h2_state_get(&r, h) == 0)
 		return h;
 	h2_follower_destroy(from, h);
 	return NULL;

@@ -22,7 +22,7 @@ _Static_assert(
 /* --- the digest of a body --- */
 
 /* Of the digest before and [data, data + len). @out may be b->chain. */
-static void digest(
+static void delivered_digest(
 	const struct body_digest *b, const uint8_t *data, size_t len, uint8_t out[static DELIVERED_DIGEST_LEN])
 {
 	crypto_onetimeauth_state state;
@@ -42,12 +42,12 @@ static size_t add_some(struct body_digest *b, const uint8_t *data, size_t len)
 
 	b->len += n;
 	if (n == DELIVERED_BLOCK) {
-		digest(b, data, n, b->chain);
+		delivered_digest(b, data, n, b->chain);
 		return n;
 	}
 	memcpy(b->tail + tail, data, n);
 	if (n == room)
-		digest(b, b->tail, DELIVERED_BLOCK, b->chain);
+		delivered_digest(b, b->tail, DELIVERED_BLOCK, b->chain);
 	return n;
 }
 
@@ -59,7 +59,7 @@ static void add_body(struct body_digest *b, const uint8_t *data, size_t len)
 
 static void body_now(const struct body_digest *b, uint8_t out[static DELIVERED_DIGEST_LEN])
 {
-	digest(b, b->tail, b->len % DELIVERED_BLOCK, out);
+	delivered_digest(b, b->tail, b->len % DELIVERED_BLOCK, out);
 }
 
 /* --- the answer --- */
@@ -81,7 +81,8 @@ static void look_for(const char *name, const uint8_t *head, size_t len, crypto_g
 	}
 }
 
-static void look_at(const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_LOOK_LEN])
+static void delivered_look_at(
+	const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_LOOK_LEN])
 {
 	const uint8_t status[2] = { (uint8_t)(h->status >> 8), (uint8_t)h->status };
 	crypto_generichash_state state;
@@ -116,7 +117,7 @@ int delivered_begins(const uint8_t *data, size_t len, struct delivered *out)
 		.head_len = (uint32_t)h.len,
 		.closes = response_head_persists(&h) ? ANSWER_PERSISTS : ANSWER_CLOSES,
 	};
-	look_at(data, &h, out->look);
+	delivered_look_at(data, &h, out->look);
 	randombytes_buf(out->body.key, sizeof out->body.key);
 	return 0;
 }
