@@ -59,7 +59,7 @@ void direct_linger(struct direct *d, enum discard_of who)
 	linger_on(d);
 }
 
-static void discard(struct direct *d, size_t len)
+static void direct_discard(struct direct *d, size_t len)
 {
 	const uint64_t ms = worker_now_ms(d->stream.worker) - d->lingers_since_ms;
 
@@ -279,7 +279,7 @@ static bool takes_records(const struct direct *d)
 
 /* Takes one batch at a time, until no whole record is left or the connection takes no more. A whole record must not
  * stay here, because it would wait for the client's next byte, which may never come. */
-static size_t take_records(struct direct *d, uint8_t *data, size_t len)
+static size_t direct_take_records(struct direct *d, uint8_t *data, size_t len)
 {
 	struct tls_record_header bad;
 	struct tls_record_batch batch;
@@ -299,7 +299,7 @@ static size_t take_records(struct direct *d, uint8_t *data, size_t len)
 	return used;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t direct_on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct direct *d = direct_of(s);
 	size_t used = 0;
@@ -316,9 +316,9 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 			refuse_unless_tls(d, what);
 	}
 	if (d->state == DIRECT_SERVING)
-		return used + take_records(d, data + used, len - used);
+		return used + direct_take_records(d, data + used, len - used);
 	if (d->state == DIRECT_LINGERING) {
-		discard(d, len);
+		direct_discard(d, len);
 		return len;
 	}
 	return used;
@@ -337,7 +337,7 @@ void direct_drop(struct direct *d, enum end_reason reason)
 	direct_close(d);
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void direct_on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct direct *d = direct_of(s);
 
@@ -352,7 +352,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 	direct_drop(d, END_CLIENT_RESET);
 }
 
-static void on_written(struct stream *s, size_t len)
+static void direct_on_written(struct stream *s, size_t len)
 {
 	struct direct *d = direct_of(s);
 
@@ -370,7 +370,7 @@ static void on_written(struct stream *s, size_t len)
 	}
 }
 
-static void on_closed(struct stream *s)
+static void direct_on_closed(struct stream *s)
 {
 	struct direct *d = direct_of(s);
 
@@ -383,10 +383,10 @@ static void on_closed(struct stream *s)
 }
 
 static const struct stream_ops direct_stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_closed = on_closed,
+	.on_data = direct_on_data,
+	.on_end = direct_on_end,
+	.on_written = direct_on_written,
+	.on_closed = direct_on_closed,
 };
 
 /* It may await a verdict, and then goes on for the longer limit. Last words that the client does not take have none. */
@@ -408,7 +408,7 @@ static void silent_too_long(struct direct *d)
 		end_ms > idle_ms(d) + ASKED_GRACE_MS ? end_ms - idle_ms(d) : ASKED_GRACE_MS);
 }
 
-static void on_deadline(struct deadline *deadline)
+static void direct_on_deadline(struct deadline *deadline)
 {
 	struct direct *d = container_of(deadline, struct direct, deadline);
 
@@ -423,7 +423,7 @@ static void on_deadline(struct deadline *deadline)
 	}
 }
 
-static struct direct *create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
+static struct direct *direct_create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
 	struct direct *d = calloc(1, sizeof *d);
 
@@ -438,14 +438,14 @@ static struct direct *create(struct direct_listener *l, int fd, const struct soc
 	d->accepted_ms = worker_now_ms(d->stream.worker);
 	stream_local(&d->stream, &d->server);
 	LIST_INSERT_HEAD(&l->clients, d, entry);
-	d->deadline.fn = on_deadline;
+	d->deadline.fn = direct_on_deadline;
 	stream_set_read_max(&d->stream, DIRECT_READ_MAX);
 	return d;
 }
 
 int direct_begin(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
-	struct direct *d = create(l, fd, peer);
+	struct direct *d = direct_create(l, fd, peer);
 
 	if (!d)
 		return -1;

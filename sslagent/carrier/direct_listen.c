@@ -14,7 +14,7 @@ static void note_refused(enum end_reason reason)
 	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void direct_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct direct_listener *l = ctx;
 	uint8_t words[DIRECT_WORDS_MAX];
@@ -30,12 +30,13 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	note_refused(END_INTERNAL);
 }
 
-static void on_listener_closed(void *ctx)
+static void direct_on_listener_closed(void *ctx)
 {
 	/* freed with the worker, because connections still point to it */
 }
 
-static const struct listener_ops direct_listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops direct_listener_ops = { .on_accept = direct_on_accept,
+	.on_closed = direct_on_listener_closed };
 
 struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf)
 {

@@ -179,7 +179,7 @@ static void take_turn(struct link_stream *s)
 		link_fail(s->link, r);
 }
 
-static bool has_room(const struct link *l)
+static bool parked_has_room(const struct link *l)
 {
 	return l->stage == LINK_OPEN && !l->failure && l->framed.stream.state < STREAM_FAILED &&
 	       l->turns.ahead < AHEAD_LIMIT;
@@ -191,11 +191,11 @@ void link_turns_clear(struct link *l)
 	l->turns = (struct link_turns){ .ahead = l->turns.ahead };
 }
 
-static void go_on(struct link *l)
+static void parked_go_on(struct link *l)
 {
 	struct link_turns *t = &l->turns;
 
-	while (t->first < t->end && has_room(l)) {
+	while (t->first < t->end && parked_has_room(l)) {
 		struct link_stream *s = streams_find(&l->streams, t->ids[t->first++]);
 		if (s && s->turn == LINK_TURN_AWAITS)
 			take_turn(s);
@@ -210,7 +210,7 @@ void link_turns_written(struct link *l, size_t len)
 
 	t->ahead -= len < t->ahead ? len : t->ahead;
 	if (t->cap)
-		go_on(l);
+		parked_go_on(l);
 }
 
 /* @s goes on, on this link: RAgent gets its held frames when its turn comes. 0 or CSSL_E_NO_MEMORY. */
@@ -224,7 +224,7 @@ static int await_turn(struct link_stream *s)
 	if (r < 0)
 		return r;
 	t->ids[t->end++] = s->id;
-	go_on(l);
+	parked_go_on(l);
 	return 0;
 }
 
@@ -239,7 +239,7 @@ static bool is_same_line(const struct link *l, const struct link *before)
 
 /* RAgent has one link of each line. If the end of an earlier one was not seen yet, it is over now: what RAgent wrote
  * there and was not read is void, and streams that RAgent does not ask for must not work on. */
-static void supersede(struct link *l)
+static void parked_supersede(struct link *l)
 {
 	struct link *next;
 
@@ -263,7 +263,7 @@ int link_take_proof(struct link *l, const struct frame *f)
 
 	memcpy(l->proof, f->payload, sizeof l->proof);
 	l->proven = LINK_PROVEN;
-	supersede(l);
+	parked_supersede(l);
 	/* Said again, it means that RAgent's next process has not asked for all streams yet. */
 	for (struct link *parked = before == LINK_PROVEN ? l->home->parked : NULL; parked; parked = parked->next)
 		if (is_same_line(l, parked))
@@ -276,17 +276,17 @@ struct search {
 	struct link_stream *found;
 };
 
-static bool is_wanted(const struct link_stream *s, const struct frame_reattach *r)
+static bool parked_is_wanted(const struct link_stream *s, const struct frame_reattach *r)
 {
 	return (s->epoch == r->epoch || mutant("stream-epoch-unchecked")) &&
 	       memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) == 0;
 }
 
-static void compare(void *ctx, uint32_t id, void *holder)
+static void parked_compare(void *ctx, uint32_t id, void *holder)
 {
 	struct search *s = ctx;
 
-	if (is_wanted(holder, s->wanted))
+	if (parked_is_wanted(holder, s->wanted))
 		s->found = holder;
 }
 
@@ -299,13 +299,13 @@ static struct link_stream *look_up_connection(const struct link *l, const struct
 	memcpy(id.bytes, r->connection_id, sizeof id.bytes);
 	const struct connection *c = connection_table_find(&l->home->connections->table, &id);
 	struct link_stream *s = c ? link_stream_of(c->carrier) : NULL;
-	return s && s->link->stage == LINK_PARKED && is_same_line(l, s->link) && is_wanted(s, r) ? s : NULL;
+	return s && s->link->stage == LINK_PARKED && is_same_line(l, s->link) && parked_is_wanted(s, r) ? s : NULL;
 }
 
 /* ALL: of a connection that ended meanwhile, the stream may have any number, too. There are few. */
 enum look { LOOK_BY_NUMBER, LOOK_AT_ALL };
 
-static struct link_stream *look_up(const struct link *l, const struct frame_reattach *r, enum look look)
+static struct link_stream *parked_look_up(const struct link *l, const struct frame_reattach *r, enum look look)
 {
 	struct search s = { .wanted = r };
 
@@ -313,8 +313,8 @@ static struct link_stream *look_up(const struct link *l, const struct frame_reat
 		if (!is_same_line(l, before))
 			continue;
 		if (look == LOOK_AT_ALL)
-			streams_each(&before->streams, compare, &s);
-		else if ((s.found = streams_find(&before->streams, r->stream)) && !is_wanted(s.found, r))
+			streams_each(&before->streams, parked_compare, &s);
+		else if ((s.found = streams_find(&before->streams, r->stream)) && !parked_is_wanted(s.found, r))
 			s.found = NULL;
 	}
 	return s.found;
@@ -323,12 +323,12 @@ static struct link_stream *look_up(const struct link *l, const struct frame_reat
 /* NULL with *why: none goes on. */
 static struct link_stream *find_stream(const struct link *l, const struct frame_reattach *r, const char **why)
 {
-	struct link_stream *s = look_up(l, r, LOOK_BY_NUMBER);
+	struct link_stream *s = parked_look_up(l, r, LOOK_BY_NUMBER);
 
 	if (!s)
 		s = look_up_connection(l, r);
 	if (!s)
-		s = look_up(l, r, LOOK_AT_ALL);
+		s = parked_look_up(l, r, LOOK_AT_ALL);
 	*why = s && s->held.state != HELD_WHOLE ? "more was sent than is held" : "no such stream";
 	return s && s->held.state == HELD_WHOLE ? s : NULL;
 }

@@ -24,26 +24,26 @@ static struct link_stream *stream_of(struct carrier *c)
 
 /* --- what it holds --- */
 
-static struct connection_home *home_of(const struct link_stream *s)
+static struct connection_home *link_stream_home(const struct link_stream *s)
 {
 	return s->link->home->connections;
 }
 
 static struct buffers *buffers_of(const struct link_stream *s)
 {
-	return worker_buffers(home_of(s)->worker);
+	return worker_buffers(link_stream_home(s)->worker);
 }
 
 /* It holds more or less than before. */
-static void weigh(struct link_stream *s)
+static void link_stream_weigh(struct link_stream *s)
 {
 	if (s->holding.len != s->held.len)
-		holdings_set(&home_of(s)->held, &s->holding, s->held.len);
+		holdings_set(&link_stream_home(s)->held, &s->holding, s->held.len);
 }
 
 /* The bytes that connections keep make the budget for held frames smaller. No connection ends because of held frames.
  * 0: there is no limit. */
-static uint64_t budget(const struct connection_home *home)
+static uint64_t link_stream_budget(const struct connection_home *home)
 {
 	const struct holdings *kept = &home->holdings;
 
@@ -53,11 +53,11 @@ static uint64_t budget(const struct connection_home *home)
 }
 
 /* Above the budget, the streams that hold most cannot outlive their links any more. */
-static void relieve(struct connection_home *home)
+static void link_stream_relieve(struct connection_home *home)
 {
 	struct holding *h;
 
-	home->held.limit = budget(home);
+	home->held.limit = link_stream_budget(home);
 	while ((h = holdings_greatest(&home->held)) != NULL) {
 		struct link_stream *s = container_of(h, struct link_stream, holding);
 		count(COUNT_HELD_GIVEN_UP);
@@ -65,20 +65,20 @@ static void relieve(struct connection_home *home)
 			"ragent=%s cause=\"too much is kept\" limit=%llu remedy=limits.kept", s->link->peer,
 			(unsigned long long)home->held.limit);
 		held_give_up(&s->held, buffers_of(s));
-		weigh(s);
+		link_stream_weigh(s);
 	}
 }
 
 void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a)
 {
 	held_confirm(&s->held, buffers_of(s), a->drained, a->received);
-	weigh(s);
+	link_stream_weigh(s);
 }
 
 void link_stream_free(struct link_stream *s)
 {
 	held_clear(&s->held, buffers_of(s));
-	weigh(s);
+	link_stream_weigh(s);
 	slabs_give(&s->link->home->stream_blocks, s);
 }
 
@@ -99,7 +99,7 @@ static bool is_silent(const struct link_stream *s)
 static uint8_t *room_for(struct link_stream *s, size_t cap)
 {
 	/* RAgent grants a window beyond what its client has taken. A block may be half empty. */
-	const size_t limit = 4 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
+	const size_t limit = 4 * (size_t)link_stream_home(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
 	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, limit) : NULL;
 
 	return room || is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
@@ -114,7 +114,7 @@ void link_stream_pass(struct link_stream *s, struct held_frame *f)
 }
 
 /* After room_for(): @len bytes were written into the room. */
-static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
+static void link_stream_commit(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
 {
 	struct held_frame *f = held_add(&s->held, type, flags, len);
 
@@ -122,12 +122,12 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 		framed_commit(&s->link->framed, s->id, type, flags, len);
 	else if (!is_silent(s))
 		link_stream_pass(s, f);
-	weigh(s);
-	relieve(home_of(s));
+	link_stream_weigh(s);
+	link_stream_relieve(link_stream_home(s));
 }
 
 /* RAgent must not wait for a frame that was lost here, so the link ends. */
-static void fail(struct link_stream *s, int error)
+static void link_stream_fail(struct link_stream *s, int error)
 {
 	s->held.state = HELD_BROKEN;
 	if (!is_silent(s) && s->link->framed.stream.state != STREAM_FAILED)
@@ -139,12 +139,12 @@ void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags,
 	uint8_t *room = room_for(s, len);
 
 	if (!room) {
-		fail(s, CSSL_E_NO_MEMORY);
+		link_stream_fail(s, CSSL_E_NO_MEMORY);
 		return;
 	}
 	if (len)
 		memcpy(room, payload, len);
-	say(s, type, flags, len);
+	link_stream_commit(s, type, flags, len);
 }
 
 /* --- the carrier --- */
@@ -189,7 +189,7 @@ static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
 {
 	if (mutant("sealed-in-ring"))
 		take_from_ring(len);
-	say(stream_of(c), FRAME_DATA, flags, len);
+	link_stream_commit(stream_of(c), FRAME_DATA, flags, len);
 }
 
 static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
@@ -246,10 +246,10 @@ static void carrier_say(struct carrier *c, enum frame_type type, const ProtobufC
 	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? room_for(s, len) : NULL;
 
 	if (!room) {
-		fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+		link_stream_fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
 		return;
 	}
-	say(s, type, 0, protobuf_c_message_pack(m, room));
+	link_stream_commit(s, type, 0, protobuf_c_message_pack(m, room));
 }
 
 static unsigned records_of(const struct held_frame *f)

@@ -102,12 +102,14 @@ static size_t client_room(const struct preamble *p)
 	return under_way < p->home->window_len ? (size_t)(p->home->window_len - under_way) : 0;
 }
 
-static int has_room(const void *ctx)
+static int preamble_relay_has_room(const void *ctx)
 {
 	return client_room(ctx) > 0;
 }
 
-static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_server = to_server, .has_room = has_room };
+static const struct smtp_relay_ops relay_ops = {
+	.to_client = to_client, .to_server = to_server, .has_room = preamble_relay_has_room
+};
 
 static void say_held(struct preamble *p)
 {
@@ -120,7 +122,7 @@ static void say_held(struct preamble *p)
 	memmove(r->held, r->held + used, r->held_len);
 }
 
-static bool is_over(const struct preamble *p)
+static bool preamble_relay_is_over(const struct preamble *p)
 {
 	return p->relay->relay.state == SMTP_RELAY_OVER;
 }
@@ -152,11 +154,11 @@ void preamble_relay_look(struct preamble *p)
 	if (p->pace == PREAMBLE_PAUSED)
 		return;
 	say_held(p);
-	if (!is_over(p) && may_finish(p)) {
+	if (!preamble_relay_is_over(p) && may_finish(p)) {
 		preamble_end_saying(p, (enum end_reason)p->reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
-	if (is_over(p)) {
+	if (preamble_relay_is_over(p)) {
 		const struct smtp_relay *r = &p->relay->relay;
 		preamble_end(p, why_over(p), r->within ? PREAMBLE_ABORT : PREAMBLE_ORDERLY);
 		return;
@@ -190,7 +192,7 @@ size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len)
 		return 0;
 	size_t used = smtp_relay_client(&p->relay->relay, (const char *)data, len < room ? len : room);
 	p->taken += used;
-	if (is_over(p))
+	if (preamble_relay_is_over(p))
 		preamble_relay_look(p);
 	return used;
 }
@@ -217,7 +219,8 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 		backend_read_off(p->relay->backend);
 		return 0;
 	}
-	while (used < len && client_room(p) && !is_over(p)) { /* what is not for the client takes none of its room */
+	while (used < len && client_room(p) &&
+		!preamble_relay_is_over(p)) { /* what is not for the client takes none of its room */
 		const size_t room = client_room(p), n = room < len - used ? room : len - used;
 		smtp_relay_server(&p->relay->relay, (const char *)data + used, n);
 		used += n;

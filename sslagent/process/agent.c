@@ -224,7 +224,7 @@ static void agent_leave(struct agent *a)
 		agent_stop(a);
 }
 
-static void on_signal(void *ctx, int signum)
+static void agent_on_signal(void *ctx, int signum)
 {
 	struct agent *a = ctx;
 
@@ -387,7 +387,7 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	if (read_files(a) < 0 || start_workers(a) != 0)
 		goto failed;
 	a->acceptor = listen_for_links(a);
-	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
+	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], agent_on_signal, a);
 	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
 	if (!a->acceptor || !a->signals || !a->gauges || give_up_root(conf, self) < 0)
 		goto failed;
