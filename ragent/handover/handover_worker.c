@@ -354,7 +354,7 @@ static int unpack_connections(struct ragent_worker *rw, const struct handover_ma
 /* --- a whole worker --- */
 
 /* Finish all ends that are under way; one end may cause others. The other process can go on with no re-attach. */
-static void settle(struct ragent_worker *rw)
+static void handover_worker_settle(struct ragent_worker *rw)
 {
 	bool again = true;
 
@@ -372,7 +372,7 @@ int handover_worker_pack(struct ragent_worker *rw, handover_send *send, void *ct
 {
 	struct handover_message m = { 0 };
 
-	settle(rw);
+	handover_worker_settle(rw);
 	int r = pack_links(rw, &m, send, ctx);
 	if (r == 0)
 		r = pack_self(rw, &m);

@@ -21,7 +21,7 @@ struct numbers {
 	size_t count, cap;
 };
 
-static int add(struct numbers *n, int number)
+static int numbers_add(struct numbers *n, int number)
 {
 	int r = array_make_room(&n->at, &n->cap, n->count, sizeof *n->at);
 
@@ -38,7 +38,7 @@ static int list_descriptors(struct numbers *out, struct notes *n)
 	for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
 		int fd = atoi(e->d_name); /* "." and ".." give 0 */
 		if (fd > STDERR_FILENO && fd != dirfd(d))
-			r = add(out, fd);
+			r = numbers_add(out, fd);
 		notes_beat_all(n);
 	}
 	if (d)
@@ -243,7 +243,7 @@ static bool says_all(const struct table_slot *s, int fd)
  * when all clients are sorted. With very many that takes a while, so links end last. */
 static void close_later(struct numbers *later, int fd)
 {
-	if (add(later, fd) < 0)
+	if (numbers_add(later, fd) < 0)
 		close(fd);
 }
 

@@ -121,14 +121,14 @@ static void on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)
 	requests_answered(&rw->requests, l, response);
 }
 
-static void settle(struct ragent_worker *rw);
+static void ragent_worker_settle(struct ragent_worker *rw);
 
 static void on_link_closed(void *ctx, struct link *l)
 {
 	struct ragent_worker *rw = ctx;
 
 	rw->open_links--;
-	settle(rw);
+	ragent_worker_settle(rw);
 }
 
 static const struct link_ops link_ops = {
@@ -175,7 +175,7 @@ static int create_links(struct ragent_worker *rw, int agent)
 	return 0;
 }
 
-static void on_tick(void *ctx)
+static void ragent_worker_on_tick(void *ctx)
 {
 	struct ragent_worker *rw = ctx;
 
@@ -190,7 +190,7 @@ static void on_tick(void *ctx)
 
 /* --- listeners --- */
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void ragent_worker_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct listening *at = ctx;
 	struct connection_home *home = &at->home->home;
@@ -243,22 +243,23 @@ void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 		getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0) {
 		struct listening *at = origin_of(rw, fd, (const struct sockaddr *)&local);
 		if (at) {
-			on_accept(at, fd, &peer);
+			ragent_worker_on_accept(at, fd, &peer);
 			return;
 		}
 	}
 	listener_refuse_accepted(fd, NULL, 0);
 }
 
-static void on_listener_closed(void *ctx)
+static void ragent_worker_on_listener_closed(void *ctx)
 {
 	struct listening *at = ctx;
 
 	at->home->open_listeners--;
-	settle(at->home);
+	ragent_worker_settle(at->home);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = ragent_worker_on_accept,
+	.on_closed = ragent_worker_on_listener_closed };
 
 static int prepare_capture(const struct listening *at, char *error, size_t cap)
 {
@@ -351,7 +352,7 @@ static size_t listen_address_count(const struct ragent_shared *s)
 
 static void on_connection_left(struct connection_home *home)
 {
-	settle(container_of(home, struct ragent_worker, home));
+	ragent_worker_settle(container_of(home, struct ragent_worker, home));
 }
 
 struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, struct worker *w)
@@ -386,7 +387,7 @@ int ragent_worker_start(struct ragent_worker *rw)
 	int r = 0;
 
 	rw->home.dormant = dormant_create(rw->home.worker, connection_on_input);
-	rw->tick = timer_start(rw->home.worker, on_tick, rw, h->ping_ms, h->ping_ms);
+	rw->tick = timer_start(rw->home.worker, ragent_worker_on_tick, rw, h->ping_ms, h->ping_ms);
 	if (!rw->home.dormant || !rw->tick)
 		r = CSSL_E_NO_MEMORY;
 	for (int a = 0; r == 0 && a < (int)agents_count(rw->home.shared->agents); a++)
@@ -427,7 +428,7 @@ void ragent_worker_unpark(struct ragent_worker *rw)
 }
 
 /* Goes on with the next step of the stop when the current one is complete. */
-static void settle(struct ragent_worker *rw)
+static void ragent_worker_settle(struct ragent_worker *rw)
 {
 	if (rw->state == RAGENT_WORKER_DRAINING && !rw->home.connections) {
 		rw->state = RAGENT_WORKER_CLOSING;
@@ -453,7 +454,7 @@ void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_c
 	ragent_worker_unlisten(rw);
 	deadline_set(rw->home.worker, &rw->drain_deadline, limit_ms);
 	connection_home_drain(&rw->home);
-	settle(rw);
+	ragent_worker_settle(rw);
 }
 
 void ragent_worker_destroy(struct ragent_worker *rw)
