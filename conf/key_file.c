@@ -29,7 +29,7 @@ static const struct {
 	[KEY_FILE_PUBLIC] = { 0, "", "", "" },
 };
 
-static int check(int fd, const char *path, enum key_file_kind kind, char *why, size_t why_cap)
+static int key_file_check(int fd, const char *path, enum key_file_kind kind, char *why, size_t why_cap)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0) {
@@ -60,7 +60,7 @@ int key_file_open(const char *path, enum key_file_kind kind, char *why, size_t w
 					  : "");
 		return CSSL_E_CONFIG;
 	}
-	int r = check(fd, path, kind, why, why_cap);
+	int r = key_file_check(fd, path, kind, why, why_cap);
 	if (r == 0)
 		return fd;
 	close(fd);

@@ -20,7 +20,7 @@
 
 /* --- paths: all but unreserved characters are encoded (RFC 3986 2.3) --- */
 
-static void put(struct path *p, const char *bytes, size_t len)
+static void path_put(struct path *p, const char *bytes, size_t len)
 {
 	if (p->len + len >= sizeof p->text) {
 		p->whole = PATH_CUT;
@@ -45,21 +45,21 @@ static void put_encoded(struct path *p, const char *text)
 		const unsigned char byte = (unsigned char)*text;
 		const char encoded[] = { '%', digits[byte >> 4], digits[byte & 15] };
 		if (is_unreserved(*text))
-			put(p, text, 1);
+			path_put(p, text, 1);
 		else
-			put(p, encoded, sizeof encoded);
+			path_put(p, encoded, sizeof encoded);
 	}
 }
 
 void path_start(struct path *p, const char *fixed)
 {
 	*p = (struct path){ .len = 0 };
-	put(p, fixed, strlen(fixed));
+	path_put(p, fixed, strlen(fixed));
 }
 
 void path_segment(struct path *p, const char *segment)
 {
-	put(p, "/", 1);
+	path_put(p, "/", 1);
 	put_encoded(p, segment);
 }
 
@@ -67,10 +67,10 @@ void path_query(struct path *p, const char *name, const char *value)
 {
 	if (!value)
 		return;
-	put(p, p->query == QUERY_NONE ? "?" : "&", 1);
+	path_put(p, p->query == QUERY_NONE ? "?" : "&", 1);
 	p->query = QUERY_BEGUN;
-	put(p, name, strlen(name));
-	put(p, "=", 1);
+	path_put(p, name, strlen(name));
+	path_put(p, "=", 1);
 	put_encoded(p, value);
 }
 
@@ -273,7 +273,7 @@ static const char *status_remedy(long status)
 	}
 }
 
-static void answered(struct answer *out, const struct body *text)
+static void api_answered(struct answer *out, const struct body *text)
 {
 	const char *reason;
 
@@ -309,7 +309,7 @@ void api_ask(struct api *a, const char *method, const struct path *path, json_t 
 		no_answer(a, code, out);
 	} else {
 		curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &out->status);
-		answered(out, &in);
+		api_answered(out, &in);
 	}
 	json_decref(body);
 	free(text);

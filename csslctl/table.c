@@ -52,7 +52,7 @@ void table_destroy(struct table *t)
 	free(t);
 }
 
-static void add(struct table *t, enum style style, const char *format, va_list arguments)
+static void table_put(struct table *t, enum style style, const char *format, va_list arguments)
 {
 	char *text;
 
@@ -71,7 +71,7 @@ void table_cell(struct table *t, enum style style, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	add(t, style, format, arguments);
+	table_put(t, style, format, arguments);
 	va_end(arguments);
 }
 
@@ -195,7 +195,7 @@ void facts_add(struct table *t, const char *name, enum style style, const char *
 
 	table_cell(t, STYLE_DIM, "%s", name);
 	va_start(arguments, format);
-	add(t, style, format, arguments);
+	table_put(t, style, format, arguments);
 	va_end(arguments);
 }
 

@@ -10,9 +10,9 @@
 #define INDENT     26u
 #define TEXT_WIDTH 90u
 
-static void add(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void synopsis_add(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void add(char *out, const char *format, ...)
+static void synopsis_add(char *out, const char *format, ...)
 {
 	const size_t len = strlen(out);
 	va_list arguments;
@@ -26,10 +26,10 @@ void synopsis_of(const struct command *c, char out[static SYNOPSIS_MAX])
 {
 	snprintf(out, SYNOPSIS_MAX, "%s", c->name);
 	for (unsigned i = 0; i < OPERANDS_MAX && c->operands[i].name; i++)
-		add(out, c->operands[i].presence == OPERAND_OPTIONAL ? " [%s]" : " %s", c->operands[i].name);
+		synopsis_add(out, c->operands[i].presence == OPERAND_OPTIONAL ? " [%s]" : " %s", c->operands[i].name);
 	for (unsigned i = 0; i < COMMAND_OPTIONS_MAX && c->options[i] != OPTION_NONE; i++) {
 		const struct option_row *o = option_row(c->options[i]);
-		add(out, o->value ? " [--%s %s]" : " [--%s]", o->name, o->value);
+		synopsis_add(out, o->value ? " [--%s %s]" : " [--%s]", o->name, o->value);
 	}
 }
 
@@ -38,7 +38,7 @@ static void print_option(enum option option, FILE *out)
 	char head[SYNOPSIS_MAX] = "";
 	const struct option_row *o = option_row(option);
 
-	add(head, o->value ? "--%s %s" : "--%s", o->name, o->value);
+	synopsis_add(head, o->value ? "--%s %s" : "--%s", o->name, o->value);
 	fprintf(out, "  %-*s%s\n", (int)INDENT - 2, head, o->meaning);
 }
 
@@ -59,7 +59,7 @@ void usage_print(FILE *out)
 		char head[SYNOPSIS_MAX];
 		snprintf(head, sizeof head, "%s", all[i].name);
 		for (unsigned j = 0; j < OPERANDS_MAX && all[i].operands[j].name; j++)
-			add(head, all[i].operands[j].presence == OPERAND_OPTIONAL ? " [%s]" : " %s",
+			synopsis_add(head, all[i].operands[j].presence == OPERAND_OPTIONAL ? " [%s]" : " %s",
 				all[i].operands[j].name);
 		fprintf(out, "  %-*s %s\n", (int)INDENT - 3, head, all[i].help);
 	}
