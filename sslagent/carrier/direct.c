@@ -17,7 +17,7 @@
 #include "proto/proxy_header.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
-#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/carrier/direct.h"
 
 #define DIRECT_READ_MAX (64u * 1024u)
 #define ASKED_GRACE_MS  2000u /* a connection that was asked to end has some time for it */

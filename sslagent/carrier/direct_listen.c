@@ -4,7 +4,7 @@
 #include "net/admission.h"
 #include "net/listener.h"
 #include "net/log_pace.h"
-#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/carrier/direct.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
 

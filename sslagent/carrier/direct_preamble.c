@@ -10,7 +10,7 @@
 #include "net/container_of.h"
 #include "net/endpoints.h"
 #include "net/log_pace.h"
-#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/carrier/direct.h"
 #include "sslagent/counters.h"
 #include "sslagent/preamble/preamble.h"
 

@@ -12,7 +12,7 @@
 #include "net/rings.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 
 #define HELD_SMALL_FRAMES (256u * 1024u) /* bytes, beside the windows */
@@ -110,7 +110,7 @@ void link_stream_pass(struct link_stream *s, struct held_frame *f)
 	int r = framed_pass(&s->link->framed, s->id, (enum frame_type)f->type, f->flags, f->wire, f->len);
 
 	if (r < 0 && r != CSSL_E_STATE)
-		link_fail(s->link, r);
+		carrier_link_fail(s->link, r);
 }
 
 /* After room_for(): @len bytes were written into the room. */
@@ -131,7 +131,7 @@ static void link_stream_fail(struct link_stream *s, int error)
 {
 	s->held.state = HELD_BROKEN;
 	if (!is_silent(s) && s->link->framed.stream.state != STREAM_FAILED)
-		link_fail(s->link, error);
+		carrier_link_fail(s->link, error);
 }
 
 void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len)
@@ -226,7 +226,7 @@ static void say_cause(const struct link_stream *s)
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_CAUSE;
 	response.cause = &cause;
 	if (cause.text[0] && s->link->stage == LINK_OPEN)
-		link_send_message(s->link, FRAME_RESPONSE, &response.base);
+		carrier_link_send_message(s->link, FRAME_RESPONSE, &response.base);
 }
 
 static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
@@ -294,13 +294,13 @@ static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason,
 
 static void carrier_retire(struct carrier *c)
 {
-	struct link *l = stream_of(c)->link;
+	struct carrier_link *l = stream_of(c)->link;
 
 	link_stream_drop(stream_of(c));
 	if (l->stage != LINK_PARKED)
 		return;
 	count(COUNT_STREAMS_ADOPTED_ANEW);
-	link_end_parked_if_empty(l);
+	carrier_link_end_parked_if_empty(l);
 }
 
 static const struct carrier_ops link_carrier = {
@@ -323,7 +323,8 @@ struct link_stream *link_stream_of(struct carrier *c)
 	return c->ops == &link_carrier ? stream_of(c) : NULL;
 }
 
-struct link_stream *link_stream_add(struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch)
+struct link_stream *link_stream_add(
+	struct carrier_link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch)
 {
 	struct link_stream *s = slabs_take(&l->home->stream_blocks);
 
@@ -341,7 +342,7 @@ struct link_stream *link_stream_add(struct link *l, uint32_t id, const struct co
 	return NULL;
 }
 
-int link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
+int link_stream_refuse(struct carrier_link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
 {
 	struct link_stream s = { .carrier.ops = &link_carrier, .id = id, .link = l };
 

@@ -27,7 +27,7 @@ void agent_fill_hello(const void *process, struct link_hello *out)
 
 static void on_given_link(struct worker *w, void *arg)
 {
-	link_begin(arg);
+	carrier_link_begin(arg);
 }
 
 void agent_give_link(void *process, struct link_arrival *arrival)

@@ -44,10 +44,10 @@ struct answer {
 static void request_on_answer(struct worker *w, void *arg)
 {
 	struct answer *a = arg;
-	struct link *l = carrier_home_find_link(&a->home->carriers, a->link_number);
+	struct carrier_link *l = carrier_home_find_link(&a->home->carriers, a->link_number);
 
 	if (l)
-		link_respond(l, a->bytes, a->len);
+		carrier_link_respond(l, a->bytes, a->len);
 	free(a);
 }
 
@@ -362,7 +362,7 @@ void agent_request(void *process, uint64_t link_number, Cssl__LinkRequest *reque
 		answer_log_level(q);
 	} else {
 		snprintf(q->ragent, sizeof q->ragent, "%s",
-			link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
+			carrier_link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
 		if (worker_post(home->agent->main, on_main, q) == 0)
 			return;
 	}

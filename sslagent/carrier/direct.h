@@ -1,8 +1,8 @@
-/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c (listeners, and the
+/* direct.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c (listeners, and the
  * access log) and direct_preamble.c (the dialogue before STARTTLS) only.
  */
-#ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
-#define CSSL_SSLAGENT_DIRECT_INSIDE_H
+#ifndef CSSL_SSLAGENT_DIRECT_H
+#define CSSL_SSLAGENT_DIRECT_H
 
 #include <sys/queue.h>
 
