@@ -45,6 +45,7 @@ static void check_backup(struct complaints *c, const struct node *map, const voi
 	const struct smtpproxy_backup *b = object;
 	const char *of_tls = b->name ? "name" : b->certificate ? "certificate" : b->key ? "key" : NULL;
 
+	/* without `ca` they would change nothing, and the operator would think that the mail is encrypted */
 	if (!b->ca && of_tls)
 		complain(c, node_line(map, of_tls), of_tls, "it", "none without `ca`, which makes TLS");
 	if (!b->certificate != !b->key)

@@ -52,6 +52,7 @@ static int option_add(struct invocation *in, const char *text, char *const **nex
 		return arguments_fail(error, "--%s needs a value: --%s %s", row->name, row->name, row->value);
 	if (row->value && text[len] != '=')
 		(*next)++;
+	/* a flag has a text, too: whoever asks for an option only looks whether there is one */
 	in->options[option] = row->value ? value : "";
 	return 0;
 }
@@ -63,6 +64,7 @@ static int tell_apart(char *const *next, struct invocation *in, struct words *wo
 
 	while (*next && result == 0) {
 		const char *text = *next++;
+		/* "-5" is a number, and no option begins with a digit */
 		if (what == WORDS_ONLY || text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9'))
 			result = word_add(words, text, error);
 		else if (strcmp(text, "--") == 0)
@@ -115,6 +117,7 @@ static int arguments_unknown(const struct words *w, char *error)
 	size_t count, len = 0;
 	const struct command *all = commands(&count);
 
+	/* the first word of a group is no slip of the finger: its commands help more than one that looks like it */
 	for (size_t i = 0; i < count; i++) {
 		const size_t head = strlen(first);
 		if (strncmp(all[i].name, first, head) == 0 && all[i].name[head] == ' ' && len < sizeof names)

@@ -157,6 +157,7 @@ static void inspect_describe(json_t *out, const struct inspection *in, const str
 		if (o->live->remaining_s <= kept_s)
 			inspect_refuse(out, "its live part has expired");
 	}
+	/* the first reason stays: what makes the object useless comes before what only its place makes wrong */
 	if (!o->session && !o->live)
 		inspect_refuse(out, "it has neither a resumption part nor a live part: there is nothing to import");
 	if (in->listener && strcmp(in->listener, o->facts.listener) != 0)

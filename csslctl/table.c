@@ -98,6 +98,7 @@ static void add_value(struct table *t, const struct column *c, const json_t *obj
 	case COLUMN_LEFT: table_cell(t, style, "%s", member_text(object, path)); break;
 	case COLUMN_AS_IS:
 	case COLUMN_RIGHT:
+		/* a daemon of another release may not say it: that is no 0 */
 		if (json_is_integer(value))
 			table_cell(t, style, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 		else

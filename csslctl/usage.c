@@ -213,6 +213,7 @@ enum exit_code command_help(struct invocation *in)
 	snprintf(name, sizeof name, "%s%s%s", in->operands[0], in->operands[1] ? " " : "",
 		in->operands[1] ? in->operands[1] : "");
 	const struct command *c = command_find(name, strlen(name));
+	/* the first word of a group is no command, but a question that has an answer */
 	if (!c && !in->operands[1] && usage_print_group(name, in->screen.out) > 0)
 		return EXIT_DONE;
 	if (!c) {

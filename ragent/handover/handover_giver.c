@@ -157,6 +157,7 @@ static int give_all(struct handover_giver *g, struct ragent_worker *rw)
 	if (r == 0 && fault_at("handover.commit", NULL, NULL) == FAULT_FAIL)
 		r = CSSL_E_SYSTEM;
 	if (r == 0) {
+		/* law 2: from here on the keeper makes no process that could restore what the other one has */
 		notes_set_stage(notes, NOTES_GIVING); /* now, because the other one has nothing before */
 		notes_share(notes, g->given);
 		r = handover_channel_say(g->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);

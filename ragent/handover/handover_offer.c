@@ -221,6 +221,7 @@ static int read_item(struct reading *o, const struct field_item *item)
 	case TAG_BLOCKED:
 		return blocked_unpack(o->shared->blocked, 0, item->value, item->len, notes_now_ns() / 1000000);
 	default:
+		/* law 16: what is not understood may change what the rest means */
 		if (item->tag == TAG_NEXT && format_max > HANDOVER_FORMAT)
 			return 0;
 		return offer_refuse(o, CSSL_E_VERSION, "a newer release is running");

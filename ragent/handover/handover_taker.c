@@ -63,6 +63,7 @@ static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct h
 
 	if (r < 0)
 		return r;
+	/* law 2: not before COMMIT, which the other process says when it can answer nobody any more */
 	if (m->type == HANDOVER_COMMIT) {
 		notes_share_nothing(rw->home.shared->notes); /* if it was not seen above */
 		return HANDOVER_COMMIT;

@@ -228,6 +228,7 @@ static enum death_cause cause_of(const struct keeper *k, int status)
 /* Did it end although it should have served? */
 static bool was_death(const struct keeper *k, int status)
 {
+	/* GIVING: the other process may have the connections already, and two must not have one (law 2) */
 	if (k->stop == STOP_ASKED || keeper_stage(k) == NOTES_ENDING || keeper_stage(k) == NOTES_GIVING)
 		return false;
 	if (k->life == KEEPER_FIRST_LIFE && keeper_stage(k) == NOTES_STARTING)

@@ -98,6 +98,7 @@ static bool is_of_client(const struct notes *n, int fd)
 
 static void reset_at_close(int fd)
 {
+	/* law 8: a FIN could pass for the end of an answer */
 	const struct linger at_once = { .l_onoff = 1 };
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -169,6 +170,7 @@ static void take_one_of_each(struct saved *all, struct notes *n)
 
 	for (size_t i = 0; i < all->count; i++) {
 		const struct named_slot here = all->at[i];
+		/* law 2: two valid slots would become two connections with one socket */
 		const bool is_second = count && all->at[count - 1].cookie == here.cookie;
 		if (is_second && is_innocent) {
 			table_slot_to(here.slot, SLOT_VOID);
@@ -270,6 +272,7 @@ static void sort_saved(struct leftovers *l, const struct notes *n, struct table_
 		l->saved++;
 		return;
 	}
+	/* law 3: nobody knows what the client got, so nobody can go on behind it */
 	if (table_slot_is_restored(s))
 		l->given_up++;
 	else

@@ -81,6 +81,7 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 		r = on_link_frame(l, frame);
 	} else {
 		void *holder = streams_find(&l->streams, frame->stream);
+		/* law 2: what comes on any other stream was sealed by no owner */
 		if (!holder)
 			counter_add(&l->p.counters->frames_stale, 1);
 		r = holder ? l->p.ops->on_frame(holder, l, frame) : 0;
@@ -155,6 +156,7 @@ const char *link_cause(const struct link *l, uint32_t stream)
 
 uint32_t link_stream_begin(struct link *l, void *holder)
 {
+	/* law 2: each ownership has a stream of its own, so no number comes twice on a link */
 	if (l->next_stream == STREAM_IDS_END) {
 		link_fail(l, CSSL_E_EXHAUSTED);
 		return 0;

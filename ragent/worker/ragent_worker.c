@@ -73,12 +73,14 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 {
 	struct ragent_worker *rw = ctx;
 
+	/* a link that was only suspect has its streams: nothing is asked for again */
 	if (from != LINK_SUSPECT && to == LINK_UP)
 		link_came_up(rw, l);
 	if (from == LINK_SUSPECT)
 		agents_link_recovered(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_SUSPECT)
 		agents_link_suspect(rw->home.shared->agents, link_agent(l));
+	/* the agent is gone, so what waits for it need not wait until its time is over */
 	if (to == LINK_LOSING && from == LINK_OPENING && is_nobody_there(link_failure(l)))
 		connection_reattach_all(&rw->home, l, REATTACH_IN_VAIN);
 	if (to == LINK_LOSING && (from == LINK_UP || from == LINK_SUSPECT))

@@ -106,6 +106,7 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 
 	direct_log_end(d, reason, how == CARRIER_ABORT ? "reset" : "fin");
 	d->connection = NULL;
+	/* law 8: who may not send FIN is reset */
 	if (how == CARRIER_ABORT)
 		direct_abort(d);
 	else

@@ -399,6 +399,7 @@ void carrier_link_close(struct carrier_link *l)
 	}
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
+	/* law 7: nobody can take these streams over here, so their connections stop sealing at once */
 	carrier_link_stop(l);
 	l->stage = LINK_OVER;
 	carrier_link_give_up_streams(l, forget_stream);

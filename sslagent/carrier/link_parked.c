@@ -58,6 +58,7 @@ static void park_stream(void *ctx, uint32_t id, void *holder)
 	struct link_stream *s = holder;
 
 	s->turn = LINK_TURN_HAS;
+	/* law 7: without a proof and all its frames, it can only stop sealing, now */
 	if (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE || streams_add(&l->streams, id, s) < 0) {
 		carrier_link_forget_stream(s, END_AGENT_LOST);
 		return;
@@ -121,6 +122,7 @@ static void end_stream(void *ctx, uint32_t id, void *holder)
 
 void carrier_link_end_parked(struct carrier_link *l)
 {
+	/* law 7: from now on another agent may be owner, so these wipe their keys */
 	deadline_cancel(&l->parked_due);
 	carrier_home_remove_link(l->home, l);
 	carrier_link_give_up_streams(l, end_stream);
@@ -179,7 +181,7 @@ static void take_turn(struct link_stream *s)
 		carrier_link_fail(s->link, r);
 }
 
-static bool parked_has_room(const struct carrier_link *l)
+static bool link_turns_have_room(const struct carrier_link *l)
 {
 	return l->stage == LINK_OPEN && !l->failure && l->framed.stream.state < STREAM_FAILED &&
 	       l->turns.ahead < AHEAD_LIMIT;
@@ -191,11 +193,11 @@ void link_turns_clear(struct carrier_link *l)
 	l->turns = (struct link_turns){ .ahead = l->turns.ahead };
 }
 
-static void parked_go_on(struct carrier_link *l)
+static void link_turns_go_on(struct carrier_link *l)
 {
 	struct link_turns *t = &l->turns;
 
-	while (t->first < t->end && parked_has_room(l)) {
+	while (t->first < t->end && link_turns_have_room(l)) {
 		struct link_stream *s = streams_find(&l->streams, t->ids[t->first++]);
 		if (s && s->turn == LINK_TURN_AWAITS)
 			take_turn(s);
@@ -210,7 +212,7 @@ void link_turns_written(struct carrier_link *l, size_t len)
 
 	t->ahead -= len < t->ahead ? len : t->ahead;
 	if (t->cap)
-		parked_go_on(l);
+		link_turns_go_on(l);
 }
 
 /* @s goes on, on this link: RAgent gets its held frames when its turn comes. 0 or CSSL_E_NO_MEMORY. */
@@ -224,7 +226,7 @@ static int await_turn(struct link_stream *s)
 	if (r < 0)
 		return r;
 	t->ids[t->end++] = s->id;
-	parked_go_on(l);
+	link_turns_go_on(l);
 	return 0;
 }
 
@@ -232,6 +234,7 @@ static int await_turn(struct link_stream *s)
 
 static bool is_same_line(const struct carrier_link *l, const struct carrier_link *before)
 {
+	/* law 7: what was sealed goes only to a link with the same proof */
 	return before != l && before->peer_worker == l->peer_worker && before->proven == LINK_PROVEN &&
 	       strcmp(before->peer, l->peer) == 0 &&
 	       (sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0 || mutant("proof-unchecked"));
@@ -280,6 +283,7 @@ struct search {
 
 static bool parked_is_wanted(const struct link_stream *s, const struct frame_reattach *r)
 {
+	/* law 2: in another epoch it has another owner */
 	return (s->epoch == r->epoch || mutant("stream-epoch-unchecked")) &&
 	       memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) == 0;
 }

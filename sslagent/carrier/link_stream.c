@@ -107,6 +107,7 @@ static uint8_t *room_for(struct link_stream *s, size_t cap)
 
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
 {
+	/* law 1: the same bytes as before, sealed once */
 	int r = framed_pass(&s->link->framed, s->id, (enum frame_type)f->type, f->flags, f->wire, f->len);
 
 	if (r < 0 && r != CSSL_E_STATE)

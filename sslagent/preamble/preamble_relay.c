@@ -167,6 +167,7 @@ void preamble_relay_look(struct preamble *p)
 		preamble_end(p, END_CLIENT_CLOSED, PREAMBLE_ORDERLY);
 		return;
 	}
+	/* a side is read only if the other one has room for what it says (law 15) */
 	if (p->relay->backend && client_room(p))
 		backend_read_on(p->relay->backend, client_room(p));
 	if (server_room(p) && client_room(p))

@@ -184,6 +184,7 @@ static int seen_make_room(struct connections_seen *all, struct shard *s, int64_t
 	if (s->used == 0)
 		return CSSL_E_NO_MEMORY;
 	seen_warn(all, s, now_ms);
+	/* nobody adopts what is over, so to forget it costs no connection its next owner */
 	seen_forget(s, over ? over : s->oldest[QUEUE_GOES_ON]);
 	return 0;
 }
@@ -310,14 +311,17 @@ static int seen_judge(const struct connections_seen *all, const struct shard *s,
 	if (!p)
 		return may_be_forgotten(all, s, claim, now_ms) ? seen_refuse(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED)
 							       : 0;
+	/* law 2: whatever RAgent says, an epoch has one owner */
 	if (epoch_was_owned(p, claim) && !mutant("epoch-unchecked"))
 		return seen_refuse(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
 	if (p->owner != SEEN_NO_OWNER)
 		return seen_refuse(COUNT_ADOPTS_OWNED_HERE, CSSL_E_BUSY);
 	if (had_later_owner(p, claim) && !mutant("later-owner-ignored"))
 		return seen_refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
+	/* law 3: RAgent is not trusted against what is known here */
 	if (was_sealed_further(p, claim) && !mutant("sequence-unchecked"))
 		return seen_refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+	/* law 5: only at one position of a generation a KeyUpdate may repeat a nonce */
 	if (was_in_doubt_elsewhere(p, claim) && !mutant("doubt-unchecked"))
 		return seen_refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
 	return 0;
@@ -413,6 +417,7 @@ static unsigned seen_supersede(struct place *p, uint16_t by, enum seen_word word
 
 	if (by < p->at.epoch || (by == p->at.epoch && word == SEEN_HEARSAY))
 		return SEEN_NO_OWNER;
+	/* law 2: there is a later owner, so the one here may seal no more */
 	p->owner = SEEN_NO_OWNER;
 	return owner;
 }

@@ -21,6 +21,7 @@ int session_filter_check(const Cssl__SessionFilter *f)
 		!is_len(&f->client_certificate, CERTIFICATE_HASH_LEN) || f->protocol_version > UINT16_MAX ||
 		f->cipher_suite > UINT16_MAX)
 		return CSSL_E_RANGE;
+	/* IPv4, IPv6 or none: a longer prefix would compare bytes behind the address */
 	if ((!is_len(&f->client_address, 4) && f->client_address.len != 16) ||
 		f->client_prefix > 8 * f->client_address.len)
 		return CSSL_E_RANGE;

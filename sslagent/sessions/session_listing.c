@@ -133,6 +133,7 @@ int session_listing_step(struct session_listing *l)
 
 	if (!more)
 		store_peek(l->store, f->session_id.data, l->now_ms, listing_meet, l);
+	/* few locks in one step, and few sessions under each: handshakes want the same locks */
 	for (unsigned i = 0; i < LOCKS_PER_STEP && more && !l->error && !(l->query.limit > 0 && listing_is_full(l));
 		i++)
 		more = shelf_walk(store_shelf(l->store), &l->cursor, l->now_ms, listing_on_session, l);

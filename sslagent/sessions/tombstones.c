@@ -274,6 +274,7 @@ bool tombstones_hit(struct tombstones *t, const struct session_seen *who)
 	const char *name = who->server_name;
 	bool hit;
 
+	/* no handshake pays for a lock while nothing is revoked */
 	if (atomic_load_explicit(&t->count, memory_order_acquire) == 0)
 		return false;
 	pthread_rwlock_rdlock(&t->lock);

@@ -88,6 +88,7 @@ void export_watch_output(struct handshake *h)
 		if (tls_record_scan(b->out + h->scanned, b->out_end - h->scanned, &r) != 0)
 			return;
 		if (h->nonce == NONCE_NEXT && r.type == TLS_HANDSHAKE && r.length >= sizeof h->finished_nonce) {
+			/* OpenSSL counts its explicit nonces from this one; those of owners keep clear of them (law 1) */
 			memcpy(h->finished_nonce, b->out + h->scanned + TLS_RECORD_HEADER_LEN,
 				sizeof h->finished_nonce);
 			h->nonce = NONCE_SEEN;
@@ -192,6 +193,7 @@ static int export_part(struct handshake *h)
 		.remaining_s = SESSION_LIFETIME_MAX_S };
 	int r = suite->protocol_version == TLS13_VERSION_WIRE ? export_tls13(h, suite) : export_tls12(h, suite);
 	audit_first_records(h, suite);
+	/* law 1: OpenSSL sealed the tickets with these keys; the owner begins behind them */
 	if (mutant("tickets-uncounted"))
 		h->part.write_sequence = 0;
 	return r;

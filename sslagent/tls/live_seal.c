@@ -73,6 +73,7 @@ static void put_explicit_nonce(struct live *l, uint8_t *out)
 	struct wire_reader r = wire_reader(l->nonce_base, sizeof l->nonce_base);
 	struct wire_writer w = wire_writer(out, sizeof l->nonce_base);
 
+	/* laws 2 and 5: the epoch makes nonces fresh, whatever the owner before sealed */
 	uint64_t epoch = mutant("epoch-dropped") ? 0 : l->epoch;
 
 	wire_put_u64(&w, wire_u64(&r) + (epoch << 48) + l->write.sequence);
@@ -114,6 +115,7 @@ static ptrdiff_t live_seal_record(struct live *l, const struct sealing *s)
 	size_t len = s->len + live_overhead(l);
 	struct record_operation o = { .in = s->data, .len = s->len, .out = s->out + live_plaintext_offset(l) };
 
+	/* laws 6 and 7: not while a KeyUpdate is not committed, and never again once it is frozen */
 	if (l->state != LIVE_OWNS && !(l->state == LIVE_FROZEN && mutant("frozen-owner-seals")))
 		return CSSL_E_STATE;
 	if (l->write.sequence >= (live_is_tls13(l) ? UINT64_MAX : TLS12_SEQUENCE_END)) {
@@ -134,6 +136,7 @@ static ptrdiff_t live_seal_record(struct live *l, const struct sealing *s)
 ptrdiff_t live_seal(struct live *l, const uint8_t *data, size_t len, uint8_t *out)
 {
 	assert(len <= live_fragment_max(l));
+	/* law 5: in doubt, nothing but the KeyUpdate that is due may use the next nonce */
 	if (live_due(l) != LIVE_NOTHING_DUE)
 		return CSSL_E_STATE;
 	return live_seal_record(l, &(struct sealing){ TLS_APPLICATION_DATA, data, len, out });
@@ -174,6 +177,7 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 	l->owed = OWES_NOTHING;
 	if (request)
 		l->asked = ASKED_KEY_UPDATE;
+	/* law 6: else RAgent would not know the generation of the next record */
 	if (!mutant("commit-not-awaited"))
 		live_move(l, LIVE_UNCOMMITTED);
 	return len;
@@ -181,6 +185,7 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 
 void live_committed(struct live *l, uint32_t write_generation)
 {
+	/* law 6: ACCEPTED of an earlier generation does not commit this one */
 	if (write_generation < l->write.generation)
 		return;
 	if (l->state == LIVE_UNCOMMITTED)

@@ -73,6 +73,7 @@ static bool read_params(const OSSL_PARAM *p, struct derivation *d)
 	for (; p && p->key; p++) {
 		const struct own_bytes value = { p->data, p->data_size };
 		for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
+			/* the first letter spares most calls: this runs for each secret of each handshake */
 			if (p->key[0] == rows[i].name[0] && strcmp(p->key, rows[i].name) == 0)
 				*rows[i].to = value;
 		if (p->data_type == OSSL_PARAM_UTF8_STRING && strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0)

@@ -152,6 +152,7 @@ int record_aead_seal(struct record_aead *a, struct record_key *k, const struct r
 
 	if (!x || aead_context_ad(cipher, x, o->ad, o->ad_len) < 0)
 		return CSSL_E_CRYPTO;
+	/* in place there is room behind the plaintext: one call less for each record */
 	if (tail && o->in == o->out) {
 		*end++ = *tail;
 		len++;

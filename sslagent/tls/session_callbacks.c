@@ -187,6 +187,7 @@ static SSL_SESSION *session_import(struct handshake *h, const struct sess_obj *o
 	struct session_family family;
 	SSL_SESSION *session;
 
+	/* law 13: the object tells whose session it is, not who sent it or was asked for it */
 	if (strcmp(obj->facts.listener, h->listener->conf->name) != 0 || obj->facts.session_id_len != len ||
 		memcmp(obj->facts.session_id, id, len) != 0)
 		return NULL;

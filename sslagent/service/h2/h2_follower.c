@@ -388,9 +388,11 @@ static bool owes_nothing(const struct h2_owed *owed)
 
 bool h2_is_idle(const struct h2_follower *h)
 {
+	/* no backend greets a stranded one: it is idle if it has nothing to say to its client */
 	bool greeted = h->phase == H2_FOLLOWS ? h->greeting == H2_GREETED : h->phase == H2_STRANDED && h->newest == 0;
 	bool is_said = h->leaving == H2_STAYS || h->goaway != H2_NO_GOAWAY;
 
+	/* an acknowledgement that is owed belongs to this backend connection: another one would not understand it */
 	return greeted && is_said && h->refused.count == 0 && h2_is_between_frames(&h->client, h->client_block) &&
 	       !h2_is_amid_answer(h) && h->streams.count == 0 && owes_nothing(&h->client_owes) &&
 	       owes_nothing(&h->backend_owes);

@@ -95,6 +95,7 @@ static bool frames_are_sane(const struct h2_frames *f)
 
 static bool is_sane(const struct h2_follower *h)
 {
+	/* law 16: the rest of this folder takes all of this for granted, and uses some as lengths and indices */
 	return h->phase <= H2_FOLLOWS && h->preface_len <= H2_PREFACE_LEN &&
 	       (h->phase == H2_FOLLOWS) == (h->preface_len == H2_PREFACE_LEN) && h->greeting <= H2_GREETED &&
 	       h->leaving <= H2_LEAVES && frames_are_sane(&h->client) && frames_are_sane(&h->backend) &&

@@ -277,6 +277,7 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 	if (mark != NOTE_MARK || d->len == 0 || d->head_len == 0 || d->head_len > MESSAGE_HEAD_MAX ||
 		d->closes > ANSWER_CLOSES)
 		return CSSL_E_RANGE;
+	/* law 10: neither digest is that of exactly the bytes which the client has */
 	if (d->at != delivered || delivered < d->head_len)
 		return CSSL_E_NOT_FOUND;
 	memcpy(d->look, look, sizeof d->look);
@@ -296,10 +297,12 @@ static int hear_head(struct repetition *r, const uint8_t *data, size_t len, size
 	size_t at = 0;
 	int known;
 
+	/* heads of 1xx are no part of the answer: a server may send none, or others, the second time */
 	while ((known = response_head_read(data + at, len - at, &h)) == 0 && h.status / 100 == 1 && h.status != 101)
 		at += h.len;
 	if (known == RESPONSE_HEAD_INCOMPLETE && len - at < MESSAGE_HEAD_MAX)
 		return REPETITION_MORE;
+	/* law 10: another head means another answer, even if the bytes that the client has were the same */
 	if (known != 0 || delivered_begins(data + at, len - at, &again) != 0 || again.len != r->answer.len ||
 		memcmp(again.look, r->answer.look, sizeof again.look) != 0)
 		return CSSL_E_MISMATCH;

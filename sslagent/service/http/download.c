@@ -25,6 +25,7 @@ int download_begins(const uint8_t *data, size_t len, struct download *out)
 {
 	struct response_head h;
 
+	/* law 10: only these prove later that the rest is of the same bytes; a coding may differ each time */
 	if (read_head(data, len < MESSAGE_HEAD_MAX ? len : MESSAGE_HEAD_MAX, &h) != 0 || (h.seen & SEEN_CODING) ||
 		!(h.seen & SEEN_LENGTH) || !(h.seen & SEEN_ETAG) || h.length == 0)
 		return DOWNLOAD_NOT;
@@ -125,6 +126,7 @@ ptrdiff_t download_ask(
 		if (r == 0 && !(d && is_replaced(&name)))
 			r = download_put_line(&q, &line);
 	}
+	/* a body of the request was not kept, so it cannot be sent again */
 	if (r == 0 && (kind != HEAD_LAST || lines.at != lines.end))
 		r = CSSL_E_RANGE;
 	if (r == 0)

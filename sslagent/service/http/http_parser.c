@@ -145,6 +145,7 @@ llhttp_errno_t http_parser_feed(
 	}
 	for (;;) {
 		p->since = at;
+		/* llhttp pauses at the end of each message (http_parser_completed()) */
 		e = llhttp_execute(&p->llhttp, (const char *)at, (size_t)(end - at));
 		if (e != HPE_PAUSED)
 			break;
@@ -157,6 +158,7 @@ llhttp_errno_t http_parser_feed(
 		if (at == end)
 			return HPE_OK;
 	}
+	/* where an answer ends may be known although its head is odd, so that its end is no loss (law 8) */
 	if (e != HPE_OK && e != HPE_PAUSED_UPGRADE && p->standing != HTTP_BROKEN)
 		begin_loose_end(p, p->since, (size_t)(end - p->since));
 	if (e != HPE_OK)
@@ -203,6 +205,7 @@ static size_t make_up(const struct http_parser *p, llhttp_type_t type, int is_co
 		snprintf(first, sizeof first, "POST / HTTP/%u.%u", p->major, p->minor);
 	else
 		snprintf(first, sizeof first, "HTTP/%u.%u 200 OK", p->major, p->minor);
+	/* llhttp says nothing of its state that another release could read, so it is led there by bytes */
 	switch ((enum http_standing)p->standing) {
 	case HTTP_AMID_BODY:
 		snprintf(body, sizeof body, "Content-Length: %llu\r\n\r\n", (unsigned long long)p->left);

@@ -97,6 +97,7 @@ static enum service_piece http_service_from_backend(struct service *s, const uin
 
 static enum service_end backend_ended(struct service *s)
 {
+	/* law 8: an end is the end of an answer only if its framing says so */
 	return http_follow_response_end(s->state) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
@@ -156,6 +157,7 @@ static enum service_repeat http_service_repeat(const struct service *s)
 /* The first attempt has ended with its connection. */
 static int may_ask_again(const struct service *s)
 {
+	/* law 10: of two requests the backend may have answered one */
 	return http_outstanding(s->state) == 1 && !http_answering(s->state) &&
 	       repeat_by(s, http_repeat_of_last(s->state)) != SERVICE_REPEAT_NEVER;
 }

@@ -117,6 +117,7 @@ static int head_take_range(struct response_head *h, struct head_text v)
 		return CSSL_E_RANGE;
 	v.at += 6;
 	v.len -= 6;
+	/* a total of "*" is refused: it cannot prove that the representation is the same */
 	if (head_take_number(&v, &h->first) < 0 || take_char(&v, '-') < 0 || head_take_number(&v, &h->last) < 0 ||
 		take_char(&v, '/') < 0 || head_take_number(&v, &h->total) < 0 || v.len)
 		return CSSL_E_RANGE;

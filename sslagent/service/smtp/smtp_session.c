@@ -178,6 +178,7 @@ static void smtp_session_on_reply(struct smtp_session *s)
 {
 	const unsigned turn = s->relay->turn;
 
+	/* replies to what the agent asked for itself; the client sees none of them */
 	if (s->stage == SMTP_OPENING && turn != SMTP_TURN_BANNER && turn != SMTP_TURN_NOTHING) {
 		smtp_opening_reply(s);
 		return;
@@ -185,6 +186,7 @@ static void smtp_session_on_reply(struct smtp_session *s)
 	if (s->stage == SMTP_TALKING && (turn == SMTP_VERB_EHLO || turn == SMTP_VERB_HELO) && s->reply.data[0] == '2')
 		note_greeting(s);
 	s->note.authenticated |= s->relay->tx.authenticated;
+	/* of a repeated command: the owner before gave the client its reply */
 	if (s->stage == SMTP_TALKING && s->past && turn != SMTP_TURN_NOTHING)
 		drop_repeated(s);
 	else
