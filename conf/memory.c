@@ -110,7 +110,7 @@ static uint64_t with_control(const struct conf *c, uint64_t connections)
 }
 
 /* @limit 0: none. */
-static struct memory_part memory_part_limited(const char *what, uint64_t limit, uint64_t each)
+static struct memory_part memory_up_to(const char *what, uint64_t limit, uint64_t each)
 {
 	return (struct memory_part){ what, limit ? limit : 1, limit ? each : UINT64_MAX };
 }
@@ -121,7 +121,7 @@ static struct memory_part memory_part_limited(const char *what, uint64_t limit, 
 static struct memory_part of_restore(const struct conf_limits *l, uint64_t of_connection)
 {
 	if (l->connections == 0 || l->kept_len == 0)
-		return memory_part_limited("restore after a death", 0, 0);
+		return memory_up_to("restore after a death", 0, 0);
 	return (struct memory_part){ "restore after a death", TABLE_LIVES - 1,
 		l->connections * of_connection + l->kept_len };
 }
@@ -151,8 +151,8 @@ size_t memory_of_ragent(
 	const uint64_t of_connection = MEMORY_OF_RAGENT_CONNECTION + of_certificates(c);
 	size_t n = 0;
 
-	out[n++] = memory_part_limited("connections", with_control(c, l->connections), of_connection);
-	out[n++] = memory_part_limited("kept bytes", l->kept_len, 1);
+	out[n++] = memory_up_to("connections", with_control(c, l->connections), of_connection);
+	out[n++] = memory_up_to("kept bytes", l->kept_len, 1);
 	out[n++] = of_restore(l, of_connection);
 	out[n++] = (struct memory_part){ "partial records", r->workers, memory_for_partials(l, r->workers) };
 	out[n++] = (struct memory_part){ "links and their rings", links_of_ragent(c, r), LINK_BYTES };
@@ -200,13 +200,12 @@ size_t memory_of_agent(
 	const struct conf_limits *l = &c->limits;
 	size_t n = 0;
 
-	out[n++] =
-		memory_part_limited("half-open handshakes", (uint64_t)l->handshakes * a->workers, MEMORY_OF_HANDSHAKE);
+	out[n++] = memory_up_to("half-open handshakes", (uint64_t)l->handshakes * a->workers, MEMORY_OF_HANDSHAKE);
 	if (has_preambles(c))
-		out[n++] = memory_part_limited("preambles", (uint64_t)l->preambles * a->workers, MEMORY_OF_PREAMBLE);
-	out[n++] = memory_part_limited(
+		out[n++] = memory_up_to("preambles", (uint64_t)l->preambles * a->workers, MEMORY_OF_PREAMBLE);
+	out[n++] = memory_up_to(
 		"connections", connections_of_agent(c, a), MEMORY_OF_AGENT_CONNECTION + of_certificates(c));
-	out[n++] = memory_part_limited("kept bytes", l->kept_len, 1);
+	out[n++] = memory_up_to("kept bytes", l->kept_len, 1);
 	out[n++] = (struct memory_part){ "sessions (store)", 1, c->store.bytes };
 	out[n++] = (struct memory_part){ "live parts of others", c->broadcast.live == CONF_LIVE_BROADCAST,
 		c->store.bytes / LIVE_OF_STORE };

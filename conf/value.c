@@ -54,7 +54,7 @@ struct value_type {
 	uint64_t step;
 };
 
-static int value_digits(const char *text, const char **rest, uint64_t *out)
+static int digits(const char *text, const char **rest, uint64_t *out)
 {
 	uint64_t n = 0;
 	const char *p = text;
@@ -88,7 +88,7 @@ static int value_store(const struct scalar *s, uint64_t n)
 static int with_unit(const char *text, const struct unit *units, uint64_t *out)
 {
 	const char *rest;
-	if (value_digits(text, &rest, out))
+	if (digits(text, &rest, out))
 		return CSSL_E_CONFIG;
 	if (*out == 0 && *rest == '\0')
 		return 0;
@@ -103,8 +103,7 @@ static int parse_number(const struct scalar *s)
 	const struct value_type *type = s->type;
 	const char *rest;
 	uint64_t n;
-	const int r =
-		type->units ? with_unit(s->text, type->units, &n) : value_digits(s->text, &rest, &n) || *rest != '\0';
+	const int r = type->units ? with_unit(s->text, type->units, &n) : digits(s->text, &rest, &n) || *rest != '\0';
 	if (r || n % type->step != 0)
 		return CSSL_E_CONFIG;
 	n /= type->step;
@@ -116,11 +115,11 @@ static int parse_real(const struct scalar *s)
 	const char *rest;
 	uint64_t whole, fraction = 0;
 	double scale = 1;
-	if (value_digits(s->text, &rest, &whole))
+	if (digits(s->text, &rest, &whole))
 		return CSSL_E_CONFIG;
 	if (*rest == '.') {
 		const char *point = rest;
-		if (value_digits(point + 1, &rest, &fraction))
+		if (digits(point + 1, &rest, &fraction))
 			return CSSL_E_CONFIG;
 		for (const char *p = point + 1; p < rest; p++)
 			scale *= 10;

@@ -14,9 +14,7 @@ struct words {
 	unsigned count;
 };
 
-static int arguments_fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int arguments_fail(char *error, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int arguments_fail(char *error, const char *format, ...)
 {
 	va_list arguments;
 

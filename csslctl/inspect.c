@@ -42,7 +42,7 @@ static json_t *hex_json(const uint8_t *bytes, size_t len)
 }
 
 /* A client may have put any bytes there. */
-static json_t *inspect_text_json(const char *text)
+static json_t *inspect_text(const char *text)
 {
 	json_t *out = *text == '\0' ? json_null() : json_string(text);
 	return out ? out : must(json_string("(no UTF-8)"));
@@ -75,10 +75,9 @@ static json_t *facts_json(const struct sess_obj *o)
 	return must(json_pack("{s:s, s:s?, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:s}", "tls_version",
 		version_text(f->protocol_version), "cipher_suite", suite ? suite->name : NULL, "session_id",
 		hex_json(f->session_id, f->session_id_len), "family_id", hex_json(f->family_id, FAMILY_ID_LEN),
-		"family_age_s", (json_int_t)f->family_age_s, "origin", inspect_text_json(f->origin), "listener",
-		inspect_text_json(f->listener), "server_name", inspect_text_json(f->server_name), "alpn",
-		inspect_text_json(f->alpn), "client", client_json(&f->client), "verify_result",
-		(json_int_t)f->verify_result, "client_certificate",
+		"family_age_s", (json_int_t)f->family_age_s, "origin", inspect_text(f->origin), "listener",
+		inspect_text(f->listener), "server_name", inspect_text(f->server_name), "alpn", inspect_text(f->alpn),
+		"client", client_json(&f->client), "verify_result", (json_int_t)f->verify_result, "client_certificate",
 		o->certificate_len ? must(json_sprintf("%zu bytes", o->certificate_len)) : json_null(),
 		"certificate_seen_in",
 		f->certificate_seen == CERTIFICATE_IN_CONNECTION ? "this connection" : "the family"));

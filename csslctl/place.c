@@ -9,9 +9,7 @@
 #include "csslctl/text.h"
 #include "proto/error.h"
 
-static int place_fail(char *error, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int place_fail(char *error, int result, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int place_fail(char *error, int result, const char *format, ...)
 {
 	va_list arguments;
 

@@ -10,9 +10,7 @@
 #define INDENT     26u
 #define TEXT_WIDTH 90u
 
-static void synopsis_add(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void synopsis_add(char *out, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void synopsis_add(char *out, const char *format, ...)
 {
 	const size_t len = strlen(out);
 	va_list arguments;

@@ -85,11 +85,6 @@ static void giver_move(struct handover_giver *g, enum giver_state to)
 
 /* --- the end of a handover --- */
 
-static void giver_unpark(struct worker *w, void *arg)
-{
-	ragent_worker_unpark(arg);
-}
-
 static void close_channel(struct handover_giver *g)
 {
 	deadline_cancel(&g->hello_due);
@@ -106,7 +101,7 @@ static void break_off(struct handover_giver *g, const char *cause)
 		g->given ? LOG_ERROR : LOG_WARNING, NULL, "not replaced", "cause=%s workers_lost=%u", cause, g->given);
 	close_channel(g);
 	for (unsigned i = 0; i < g->given; i++)
-		worker_post(g->p.threads[i], giver_unpark, g->p.workers[i]);
+		worker_post(g->p.threads[i], ragent_worker_unpark, g->p.workers[i]);
 	notes_go_on_serving(g->p.shared->notes);
 	g->given = 0;
 	giver_move(g, GIVER_ALONE);

@@ -141,9 +141,8 @@ struct reading {
 	size_t error_cap;
 };
 
-static int offer_refuse(const struct reading *o, int result, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static int offer_refuse(const struct reading *o, int result, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int offer_refuse(
+	const struct reading *o, int result, const char *format, ...)
 {
 	va_list args;
 

@@ -126,11 +126,6 @@ void handover_taker_died(struct notes *n)
 
 /* --- all of them, on the main loop --- */
 
-static void taker_unpark(struct worker *w, void *arg)
-{
-	ragent_worker_unpark(arg);
-}
-
 /* The old process closes when it serves no more. From then on this process answers all clients. Once the old one can
  * read that this one is done, it ends, whatever happens here: then the next life has to go on. */
 static void let_go(struct handover_taker *t)
@@ -151,7 +146,7 @@ static void taker_end(struct handover_taker *t, enum taker_result result)
 {
 	if (result == TAKER_IS_ALONE)
 		for (unsigned i = t->taken; i < t->p.worker_count; i++)
-			worker_post(t->p.threads[i], taker_unpark, t->p.workers[i]);
+			worker_post(t->p.threads[i], ragent_worker_unpark, t->p.workers[i]);
 	if (result == TAKER_HAS_ALL)
 		let_go(t);
 	t->p.on_end(t->p.ctx, result, t->cause);

@@ -412,7 +412,7 @@ void handover_worker_let_go(struct ragent_worker *rw)
 void handover_worker_go_on(struct ragent_worker *rw)
 {
 	worker_refresh_now(rw->home.worker); /* times that come are younger than this turn */
-	ragent_worker_unpark(rw);
+	ragent_worker_unpark(rw->home.worker, rw);
 	links_each(&rw->home.links, link_prove); /* the process after this one will show another proof */
 	connection_home_each(&rw->home, connection_go_on);
 }

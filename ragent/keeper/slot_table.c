@@ -103,11 +103,6 @@ void slot_table_destroy(struct slot_table *t)
 
 /* --- chunks --- */
 
-static uint32_t slot_table_mark(const struct slot_table *t, enum table_use use, unsigned worker)
-{
-	return use | worker << USE_BITS | t->life << (USE_BITS + WORKER_BITS);
-}
-
 static enum table_use use_of(uint32_t mark)
 {
 	return (enum table_use)(mark & ((1u << USE_BITS) - 1));
@@ -264,7 +259,7 @@ void slot_table_share_init(struct table_share *s, struct slot_table *t, enum tab
 {
 	*s = (struct table_share){ .source = { .take = slot_table_take, .give = slot_table_give }, .table = t };
 	if (t)
-		s->mark = slot_table_mark(t, use, worker);
+		s->mark = use | worker << USE_BITS | t->life << (USE_BITS + WORKER_BITS);
 }
 
 /* --- places --- */

@@ -192,7 +192,7 @@ static void ragent_worker_on_tick(void *ctx)
 
 /* --- listeners --- */
 
-static void ragent_worker_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void listening_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct listening *at = ctx;
 	struct connection_home *home = &at->home->home;
@@ -245,14 +245,14 @@ void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 		getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0) {
 		struct listening *at = origin_of(rw, fd, (const struct sockaddr *)&local);
 		if (at) {
-			ragent_worker_on_accept(at, fd, &peer);
+			listening_on_accept(at, fd, &peer);
 			return;
 		}
 	}
 	listener_refuse_accepted(fd, NULL, 0);
 }
 
-static void ragent_worker_on_listener_closed(void *ctx)
+static void listening_on_closed(void *ctx)
 {
 	struct listening *at = ctx;
 
@@ -260,8 +260,7 @@ static void ragent_worker_on_listener_closed(void *ctx)
 	ragent_worker_settle(at->home);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = ragent_worker_on_accept,
-	.on_closed = ragent_worker_on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = listening_on_accept, .on_closed = listening_on_closed };
 
 static int prepare_capture(const struct listening *at, char *error, size_t cap)
 {
@@ -419,8 +418,10 @@ void ragent_worker_park(struct ragent_worker *rw)
 	links_each(&rw->home.links, link_leave);
 }
 
-void ragent_worker_unpark(struct ragent_worker *rw)
+void ragent_worker_unpark(struct worker *w, void *worker)
 {
+	struct ragent_worker *rw = worker;
+
 	if (rw->state != RAGENT_WORKER_PARKED)
 		return;
 	rw->state = RAGENT_WORKER_RUNNING;

@@ -35,7 +35,7 @@ static void direct_on_listener_closed(void *ctx)
 	/* freed with the worker, because connections still point to it */
 }
 
-static const struct listener_ops direct_listener_ops = { .on_accept = direct_on_accept,
+static const struct listener_ops listener_ops = { .on_accept = direct_on_accept,
 	.on_closed = direct_on_listener_closed };
 
 struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf)
@@ -49,10 +49,10 @@ struct direct_listener *direct_listen(struct carrier_home *home, const struct co
 		l->home = home;
 		l->conf = conf;
 		l->listener = worker_index(home->connections->worker) == 0
-				      ? listener_create(home->connections->worker, address, SOMAXCONN, 0,
-						&direct_listener_ops, l, &uv_error)
+				      ? listener_create(home->connections->worker, address, SOMAXCONN, 0, &listener_ops,
+						l, &uv_error)
 				      : listener_create_beside(home->connections->worker, address, SOMAXCONN,
-						&direct_listener_ops, l, &uv_error);
+						&listener_ops, l, &uv_error);
 	}
 	if (!l || !l->listener) {
 		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),

@@ -263,7 +263,7 @@ static struct arriving *arriving_make(struct link_acceptor *a, int fd)
 	return NULL;
 }
 
-static void link_acceptor_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void acceptor_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct link_acceptor *a = ctx;
 	struct worker *w = a->home.main;
@@ -283,7 +283,7 @@ static void link_acceptor_on_accept(void *ctx, int fd, const struct sockaddr_sto
 	stream_read_start(&v->stream);
 }
 
-static const struct listener_ops acceptor_ops = { .on_accept = link_acceptor_on_accept,
+static const struct listener_ops acceptor_ops = { .on_accept = acceptor_on_accept,
 	.on_closed = acceptor_object_closed };
 
 /* --- who may connect --- */

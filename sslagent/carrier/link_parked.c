@@ -269,10 +269,9 @@ int carrier_link_take_proof(struct carrier_link *l, const struct frame *f)
 	l->proven = LINK_PROVEN;
 	parked_supersede(l);
 	/* Said again, it means that RAgent's next process has not asked for all streams yet. */
-	for (struct carrier_link *parked = before == LINK_PROVEN ? l->home->parked : NULL; parked;
-		parked = parked->next)
-		if (is_same_line(l, parked))
-			begin_wait(parked, 0);
+	for (struct carrier_link *p = before == LINK_PROVEN ? l->home->parked : NULL; p; p = p->next)
+		if (is_same_line(l, p))
+			begin_wait(p, 0);
 	return 0;
 }
 

@@ -122,7 +122,7 @@ static void say_held(struct preamble *p)
 	memmove(r->held, r->held + used, r->held_len);
 }
 
-static bool preamble_relay_is_over(const struct preamble *p)
+static bool relay_is_over(const struct preamble *p)
 {
 	return p->relay->relay.state == SMTP_RELAY_OVER;
 }
@@ -154,11 +154,11 @@ void preamble_relay_look(struct preamble *p)
 	if (p->pace == PREAMBLE_PAUSED)
 		return;
 	say_held(p);
-	if (!preamble_relay_is_over(p) && may_finish(p)) {
+	if (!relay_is_over(p) && may_finish(p)) {
 		preamble_end_saying(p, (enum end_reason)p->reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
-	if (preamble_relay_is_over(p)) {
+	if (relay_is_over(p)) {
 		const struct smtp_relay *r = &p->relay->relay;
 		preamble_end(p, why_over(p), r->within ? PREAMBLE_ABORT : PREAMBLE_ORDERLY);
 		return;
@@ -193,7 +193,7 @@ size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len)
 		return 0;
 	size_t used = smtp_relay_client(&p->relay->relay, (const char *)data, len < room ? len : room);
 	p->taken += used;
-	if (preamble_relay_is_over(p))
+	if (relay_is_over(p))
 		preamble_relay_look(p);
 	return used;
 }
@@ -221,7 +221,7 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 		return 0;
 	}
 	while (used < len && client_room(p) &&
-		!preamble_relay_is_over(p)) { /* what is not for the client takes none of its room */
+		!relay_is_over(p)) { /* what is not for the client takes none of its room */
 		const size_t room = client_room(p), n = room < len - used ? room : len - used;
 		smtp_relay_server(&p->relay->relay, (const char *)data + used, n);
 		used += n;
@@ -271,11 +271,6 @@ static struct backend *connect_backend(struct preamble *p)
 	return backend_connect(p->home->backends, conf, conf->proxy_v2 == CONF_ON ? &header : NULL, &backend_ops, p);
 }
 
-static void write_greeting(const struct preamble *p, char out[static GREETING_MAX])
-{
-	snprintf(out, GREETING_MAX, "%s %s\r\n", p->greeted == SMTP_PREAMBLE_HELO ? "HELO" : "EHLO", p->dialogue.name);
-}
-
 void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 {
 	const uint32_t hidden = conf_smtp_hidden(&p->listener->smtp) | HIDDEN_IN_CLEAR;
@@ -299,7 +294,8 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 		.parse = smtp_relay_parse(hidden) };
 	memcpy(r->held, held.at, held.len);
 	r->held_len = held.len;
-	write_greeting(p, r->greeting);
+	snprintf(r->greeting, GREETING_MAX, "%s %s\r\n", p->greeted == SMTP_PREAMBLE_HELO ? "HELO" : "EHLO",
+		p->dialogue.name);
 	smtp_relay_begin(&r->relay, &r->rules, &relay_ops, p, r->greeting);
 	r->backend = connect_backend(p);
 	if (!r->backend)

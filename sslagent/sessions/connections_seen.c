@@ -262,11 +262,6 @@ static bool is_before(const struct seen_mark *a, const struct seen_mark *b)
 	return a->write_sequence < b->write_sequence;
 }
 
-static bool epoch_was_owned(const struct place *p, const struct seen_claim *claim)
-{
-	return claim->at.epoch <= p->at.epoch;
-}
-
 static bool was_sealed_further(const struct place *p, const struct seen_claim *claim)
 {
 	return claim->start != CLAIM_FRESH && is_before(&claim->at, &p->at);
@@ -299,7 +294,7 @@ static bool may_be_forgotten(
 	       now_ms - s->since.ms >= all->keep_ms;
 }
 
-static int seen_refuse(enum agent_counter why, int error)
+static int seen_deny(enum agent_counter why, int error)
 {
 	count(why);
 	return error;
@@ -309,21 +304,20 @@ static int seen_judge(const struct connections_seen *all, const struct shard *s,
 	const struct seen_claim *claim, int64_t now_ms)
 {
 	if (!p)
-		return may_be_forgotten(all, s, claim, now_ms) ? seen_refuse(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED)
-							       : 0;
+		return may_be_forgotten(all, s, claim, now_ms) ? seen_deny(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED) : 0;
 	/* law 2: whatever RAgent says, an epoch has one owner */
-	if (epoch_was_owned(p, claim) && !mutant("epoch-unchecked"))
-		return seen_refuse(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
+	if (claim->at.epoch <= p->at.epoch && !mutant("epoch-unchecked"))
+		return seen_deny(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
 	if (p->owner != SEEN_NO_OWNER)
-		return seen_refuse(COUNT_ADOPTS_OWNED_HERE, CSSL_E_BUSY);
+		return seen_deny(COUNT_ADOPTS_OWNED_HERE, CSSL_E_BUSY);
 	if (had_later_owner(p, claim) && !mutant("later-owner-ignored"))
-		return seen_refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
+		return seen_deny(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
 	/* law 3: RAgent is not trusted against what is known here */
 	if (was_sealed_further(p, claim) && !mutant("sequence-unchecked"))
-		return seen_refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+		return seen_deny(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
 	/* law 5: only at one position of a generation a KeyUpdate may repeat a nonce */
 	if (was_in_doubt_elsewhere(p, claim) && !mutant("doubt-unchecked"))
-		return seen_refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+		return seen_deny(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
 	return 0;
 }
 

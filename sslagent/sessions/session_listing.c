@@ -55,7 +55,7 @@ static int add_row(struct session_listing *l, const struct session *s, const str
 	return 0;
 }
 
-/* One row more than wanted shows that there are more. */
+/* One row more than wanted shows that there are more. A query that only counts (limit 0) has no rows. */
 static bool listing_is_full(const struct session_listing *l)
 {
 	return l->row_count > l->query.limit || l->bytes > l->query.bytes_max;
@@ -82,8 +82,7 @@ static enum walk listing_on_session(void *ctx, const struct shelved *o)
 	struct session_listing *l = ctx;
 
 	listing_meet(l, session_of(o));
-	return ++l->seen % SEEN_PER_LOCK == 0 || (l->query.limit > 0 && listing_is_full(l)) || l->error ? WALK_PAUSE
-													: WALK_ON;
+	return ++l->seen % SEEN_PER_LOCK == 0 || listing_is_full(l) || l->error ? WALK_PAUSE : WALK_ON;
 }
 
 struct session_listing *session_listing_create(struct store *s, const struct session_query *q, int64_t now_ms)
@@ -134,12 +133,11 @@ int session_listing_step(struct session_listing *l)
 	if (!more)
 		store_peek(l->store, f->session_id.data, l->now_ms, listing_meet, l);
 	/* few locks in one step, and few sessions under each: handshakes want the same locks */
-	for (unsigned i = 0; i < LOCKS_PER_STEP && more && !l->error && !(l->query.limit > 0 && listing_is_full(l));
-		i++)
+	for (unsigned i = 0; i < LOCKS_PER_STEP && more && !l->error && !listing_is_full(l); i++)
 		more = shelf_walk(store_shelf(l->store), &l->cursor, l->now_ms, listing_on_session, l);
 	if (l->error)
 		return l->error;
-	if (more && !(l->query.limit > 0 && listing_is_full(l)))
+	if (more && !listing_is_full(l))
 		return 1;
 	if (more)
 		l->more = LISTING_GOES_ON;

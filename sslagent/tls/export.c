@@ -61,12 +61,11 @@ void export_watch(struct handshake *h)
 	own_derivations_watch(h ? on_derived : NULL, h);
 }
 
-static void export_on_message(
-	int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
+static void export_on_message(int is_out, int version, int type, const void *buf, size_t len, SSL *ssl, void *arg)
 {
-	if (write_p && content_type == SSL3_RT_HEADER)
+	if (is_out && type == SSL3_RT_HEADER)
 		handshake_of(ssl)->records_after_finished++;
-	if (!write_p && content_type == SSL3_RT_HANDSHAKE)
+	if (!is_out && type == SSL3_RT_HANDSHAKE)
 		hello_read(handshake_of(ssl), buf, len);
 }
 

@@ -9,7 +9,8 @@
 #include <openssl/params.h>
 #include <string.h>
 
-bool own_hmac_begin(struct own_hmac *h)
+/* Under the last key. */
+static bool own_hmac_begin(struct own_hmac *h)
 {
 	uint8_t inner[OWN_BLOCK_MAX];
 
@@ -39,7 +40,8 @@ bool own_hmac_key(struct own_hmac *h, struct own_bytes key)
 	return ok;
 }
 
-bool own_hmac_end(struct own_hmac *h, uint8_t *out)
+/* hash->len bytes. */
+static bool own_hmac_end(struct own_hmac *h, uint8_t *out)
 {
 	uint8_t inner[OWN_HASH_MAX];
 	bool ok = EVP_DigestFinal_ex(h->ctx, inner, NULL) == 1 && EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&

@@ -70,7 +70,7 @@ static bool read_point(struct numbers *n, size_t i, uint8_t point[static KEY_LEN
 	       BN_add_word(n->under[i], 1) && BN_add_word(n->over[i], 1);
 }
 
-static int x25519_times(const struct numbers *n, BIGNUM *out, const BIGNUM *a, const BIGNUM *b)
+static int times(const struct numbers *n, BIGNUM *out, const BIGNUM *a, const BIGNUM *b)
 {
 	return BN_mod_mul(out, a, b, n->prime, n->ctx);
 }
@@ -80,7 +80,7 @@ static bool invert_all(struct numbers *n)
 	int ok = BN_copy(n->product[0], n->under[0]) != NULL;
 
 	for (size_t i = 1; ok && i < PAIRS; i++)
-		ok = x25519_times(n, n->product[i], n->product[i - 1], n->under[i]);
+		ok = times(n, n->product[i], n->product[i - 1], n->under[i]);
 	return ok && BN_mod_inverse(n->inverse, n->product[PAIRS - 1], n->prime, n->ctx);
 }
 
@@ -89,10 +89,8 @@ static bool x25519_divide(struct numbers *n, size_t i, uint8_t public[static KEY
 {
 	BIGNUM *of_under = i ? n->product[i - 1] : n->inverse;
 
-	return (i == 0 || x25519_times(n, of_under, of_under, n->inverse)) &&
-	       x25519_times(n, n->over[i], n->over[i], of_under) &&
-	       x25519_times(n, n->inverse, n->inverse, n->under[i]) &&
-	       BN_bn2lebinpad(n->over[i], public, KEY_LEN) == KEY_LEN;
+	return (i == 0 || times(n, of_under, of_under, n->inverse)) && times(n, n->over[i], n->over[i], of_under) &&
+	       times(n, n->inverse, n->inverse, n->under[i]) && BN_bn2lebinpad(n->over[i], public, KEY_LEN) == KEY_LEN;
 }
 
 static bool to_montgomery(struct numbers *n, uint8_t (*points)[KEY_LEN])

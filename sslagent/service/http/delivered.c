@@ -81,8 +81,7 @@ static void look_for(const char *name, const uint8_t *head, size_t len, crypto_g
 	}
 }
 
-static void delivered_look_at(
-	const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_LOOK_LEN])
+static void delivered_look(const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_LOOK_LEN])
 {
 	const uint8_t status[2] = { (uint8_t)(h->status >> 8), (uint8_t)h->status };
 	crypto_generichash_state state;
@@ -117,12 +116,13 @@ int delivered_begins(const uint8_t *data, size_t len, struct delivered *out)
 		.head_len = (uint32_t)h.len,
 		.closes = response_head_persists(&h) ? ANSWER_PERSISTS : ANSWER_CLOSES,
 	};
-	delivered_look_at(data, &h, out->look);
+	delivered_look(data, &h, out->look);
 	randombytes_buf(out->body.key, sizeof out->body.key);
 	return 0;
 }
 
-void delivered_add(struct delivered *d, const uint8_t *data, size_t len)
+/* The next @len bytes of the answer. */
+static void delivered_add(struct delivered *d, const uint8_t *data, size_t len)
 {
 	const uint64_t head = d->at < d->head_len ? d->head_len - d->at : 0;
 	const size_t skip = head < len ? (size_t)head : len;

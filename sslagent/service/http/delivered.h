@@ -48,8 +48,6 @@ struct delivered {
  * complete. */
 #define DELIVERED_NOT 1
 int delivered_begins(const uint8_t *data, size_t len, struct delivered *out);
-/* The next @len bytes of the answer. */
-void delivered_add(struct delivered *d, const uint8_t *data, size_t len);
 
 /* Writes the state, for a move of the conversation to another owner, and reads it back: 0 and *out, or
  * CSSL_E_TRUNCATED, CSSL_E_RANGE. */
