@@ -205,7 +205,7 @@ int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size
 
 /* Tried at a port that the kernel chooses. Where it lets programs use addresses that are yet to come
  * (net.ipv4.ip_nonlocal_bind), all are good. */
-static bool is_here(const struct sockaddr_storage *address)
+static bool address_is_here(const struct sockaddr_storage *address)
 {
 	struct sockaddr_storage any_port = *address;
 	struct sockaddr *a = (struct sockaddr *)&any_port;
@@ -221,7 +221,7 @@ static void check_address(
 	struct complaints *k, const struct conf_smtpproxy *c, const char *key, const struct sockaddr_storage *address)
 {
 	char text[ADDRESS_TEXT_MAX];
-	if (address->ss_family != AF_UNIX && !is_here(address))
+	if (address->ss_family != AF_UNIX && !address_is_here(address))
 		complain_value(k, conf_line(&c->file, address), key,
 			address_format((const struct sockaddr *)address, text), "an address of this host");
 }

@@ -47,7 +47,7 @@ static void program_print_help(const struct program *p, FILE *out)
 	fprintf(out, "\n%s\n", p->signals);
 }
 
-static void print_option(const struct program_option *o, FILE *out)
+static void program_print_option(const struct program_option *o, FILE *out)
 {
 	char name[64];
 
@@ -70,7 +70,7 @@ static void print_manual(const struct program *p, FILE *out)
 	roff_line(p->description, out);
 	fputs(".SH OPTIONS\n", out);
 	for (const struct program_option *o = p->options; o->name; o++)
-		print_option(o, out);
+		program_print_option(o, out);
 	fputs(".SH SIGNALS\n", out);
 	roff_line(p->signals, out);
 	fputs(".SH SEE ALSO\n", out);

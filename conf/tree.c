@@ -149,7 +149,7 @@ static void builder_on_open(struct builder *b, enum node_kind kind, const void *
 	b->depth++;
 }
 
-static void on_event(struct builder *b, const yaml_event_t *e)
+static void builder_on_event(struct builder *b, const yaml_event_t *e)
 {
 	unsigned line = (unsigned)e->start_mark.line + 1;
 	switch (e->type) {
@@ -197,7 +197,7 @@ static void read_events(struct builder *b, yaml_parser_t *p)
 			return;
 		}
 		type = e.type;
-		on_event(b, &e);
+		builder_on_event(b, &e);
 		yaml_event_delete(&e);
 	}
 }

@@ -101,7 +101,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *ctx)
 	return count;
 }
 
-static bool is_here(const char *host)
+static bool host_is_here(const char *host)
 {
 	return strncmp(host, "127.", 4) == 0 || strcmp(host, "[::1]") == 0 || strcasecmp(host, "localhost") == 0;
 }
@@ -118,7 +118,7 @@ static bool url_is_safe(const char *url, const char *token_file, char *error)
 		curl_url_get(parts, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
 		(strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0))
 		snprintf(error, API_ERROR_MAX, "--api '%.200s' is no http or https URL", url);
-	else if (token_file && strcmp(scheme, "http") == 0 && !is_here(host))
+	else if (token_file && strcmp(scheme, "http") == 0 && !host_is_here(host))
 		snprintf(error, API_ERROR_MAX, "--api %.200s would carry the token in clear: say https", url);
 	else
 		safe = true;

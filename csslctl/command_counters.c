@@ -45,7 +45,7 @@ static json_t *sets_of(const struct invocation *in, const json_t *answer)
 	return sets;
 }
 
-static void add_row(const struct invocation *in, struct table *t, json_t *sets, const char *name)
+static void counter_add_row(const struct invocation *in, struct table *t, json_t *sets, const char *name)
 {
 	uint64_t sum = 0;
 	const char *process;
@@ -80,7 +80,7 @@ static size_t show_sets(const struct invocation *in, json_t *sets)
 		if (!json_is_integer(value) || json_object_get(seen, name))
 			continue;
 		json_object_set(seen, name, value);
-		add_row(in, t, sets, name);
+		counter_add_row(in, t, sets, name);
 	}
 	if (in->screen.form == SCREEN_HUMAN)
 		table_print(t, &in->screen);

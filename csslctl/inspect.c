@@ -121,7 +121,7 @@ static const char *session_fault(const struct sess_obj *o)
 	return fault;
 }
 
-static void check_listener(json_t *out, const struct conf *c, const struct session_facts *f)
+static void inspect_check_listener(json_t *out, const struct conf *c, const struct session_facts *f)
 {
 	const struct conf_listener *l = conf_listener_find(c, f->listener);
 
@@ -164,7 +164,7 @@ static void inspect_describe(json_t *out, const struct inspection *in, const str
 	if (in->connection && o->live && memcmp(in->connection, &o->live->connection, sizeof *in->connection) != 0)
 		inspect_refuse(out, "it belongs to another connection");
 	if (in->conf)
-		check_listener(out, in->conf, &o->facts);
+		inspect_check_listener(out, in->conf, &o->facts);
 }
 
 static void inspect_object(json_t *out, const struct inspection *in)

@@ -31,7 +31,7 @@ void synopsis_of(const struct command *c, char out[static SYNOPSIS_MAX])
 	}
 }
 
-static void print_option(enum option option, FILE *out)
+static void usage_print_option(enum option option, FILE *out)
 {
 	char head[SYNOPSIS_MAX] = "";
 	const struct option_row *o = option_row(option);
@@ -44,7 +44,7 @@ static void print_common_options(FILE *out)
 {
 	for (enum option o = OPTION_NONE + 1; o < OPTION_COUNT; o++)
 		if (option_row(o)->scope == OPTION_COMMON)
-			print_option(o, out);
+			usage_print_option(o, out);
 }
 
 void usage_print(FILE *out)
@@ -100,7 +100,7 @@ void usage_print_of(const struct command *c, FILE *out)
 	if (c->options[0] != OPTION_NONE)
 		fputc('\n', out);
 	for (unsigned i = 0; i < COMMAND_OPTIONS_MAX && c->options[i] != OPTION_NONE; i++)
-		print_option(c->options[i], out);
+		usage_print_option(c->options[i], out);
 	fputs("\nwith every command:\n", out);
 	print_common_options(out);
 }

@@ -128,7 +128,7 @@ void handover_taker_died(struct notes *n)
 
 /* The old process closes when it serves no more. From then on this process answers all clients. Once the old one can
  * read that this one is done, it ends, whatever happens here: then the next life has to go on. */
-static void let_go(struct handover_taker *t)
+static void taker_let_go(struct handover_taker *t)
 {
 	struct handover_message m = { 0 };
 
@@ -148,7 +148,7 @@ static void taker_end(struct handover_taker *t, enum taker_result result)
 		for (unsigned i = t->taken; i < t->p.worker_count; i++)
 			worker_post(t->p.threads[i], ragent_worker_unpark, t->p.workers[i]);
 	if (result == TAKER_HAS_ALL)
-		let_go(t);
+		taker_let_go(t);
 	t->p.on_end(t->p.ctx, result, t->cause);
 	close(t->fd);
 	t->fd = -1;

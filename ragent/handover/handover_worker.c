@@ -129,7 +129,7 @@ struct told_counters {
 	const struct counter_row *(*row)(size_t index);
 };
 
-static struct told_counters set_of(struct connection_home *home, enum whose whose, unsigned index)
+static struct told_counters handover_set_of(struct connection_home *home, enum whose whose, unsigned index)
 {
 	switch (whose) {
 	case COUNTERS_OF_AGENT:
@@ -146,7 +146,7 @@ static struct told_counters set_of(struct connection_home *home, enum whose whos
 /* A gauge counts local objects; objects that come count themselves. */
 static int put_counters(struct handover_message *m, struct connection_home *home, enum whose whose, unsigned index)
 {
-	const struct told_counters set = set_of(home, whose, index);
+	const struct told_counters set = handover_set_of(home, whose, index);
 	uint8_t front[COUNTER_FRONT_LEN] = { (uint8_t)whose };
 	int r = 0;
 
@@ -245,7 +245,7 @@ static int take_counter(struct ragent_worker *rw, const struct handover_map *map
 
 	if (result != 0)
 		return result == AGENT_IS_GONE ? 0 : result;
-	const struct told_counters set = set_of(&rw->home, whose, index);
+	const struct told_counters set = handover_set_of(&rw->home, whose, index);
 	for (size_t i = 0; i < set.count; i++) {
 		const struct counter_row *row = set.row(i);
 		if (row->kind != COUNTER_GAUGE && strlen(row->name) == len && memcmp(row->name, name, len) == 0)

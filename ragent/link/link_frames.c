@@ -70,7 +70,7 @@ static void link_foresee(struct framed *f, uint32_t stream, enum framed_distance
 		l->p.ops->foresee(holder, distance);
 }
 
-static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
+static int link_on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
 {
 	struct link *l = link_of_framed(f);
 	int r;
@@ -139,7 +139,7 @@ static void on_framed_closed(struct framed *f)
 }
 
 const struct framed_ops link_framed_ops = {
-	.on_frame = on_frame,
+	.on_frame = link_on_frame,
 	.foresee = link_foresee,
 	.on_turn = link_on_turn,
 	.on_end = on_framed_end,

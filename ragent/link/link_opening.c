@@ -79,7 +79,7 @@ static size_t link_opening_advance(struct link *l, const uint8_t *in, size_t len
 	return taken;
 }
 
-static void give_away(struct link *l)
+static void link_opening_give_away(struct link *l)
 {
 	struct link_opening *o = &l->opening;
 	struct link_keys keys;
@@ -119,7 +119,7 @@ static void link_opening_on_written(struct stream *s, size_t len)
 	if (!opening_peer(l->opening.opening) || stream_pending(s) > 0 || !deadline_is_set(&l->opening.deadline))
 		return;
 	if (l->second == LINK_ALONE) {
-		give_away(l);
+		link_opening_give_away(l);
 		return;
 	}
 	link_opening_close(l);

@@ -233,7 +233,7 @@ static int start_all_together(struct ragent *r)
 	return result;
 }
 
-static int start_workers(struct ragent *r)
+static int ragent_start_workers(struct ragent *r)
 {
 	static const int signums[] = { SIGTERM, SIGINT, SIGHUP };
 
@@ -280,7 +280,7 @@ static int ragent_prepare(struct ragent *r, const struct ragent_params *p, char 
 	if (result < 0)
 		return result; /* the next attempt needs the notes */
 	passed_sockets_clear(&noted);
-	if (start_workers(r) == 0)
+	if (ragent_start_workers(r) == 0)
 		return 0;
 	snprintf(error, cap, "cannot start the workers");
 	return CSSL_E_SYSTEM;

@@ -40,7 +40,7 @@ static int put_sockets(void *ctx, struct handover_message *m)
 	return handover_socket_pack(m, key, 0, control_address_fd(r->control));
 }
 
-static const char *why_not(void *ctx)
+static const char *ragent_why_not(void *ctx)
 {
 	const struct ragent *r = ctx;
 
@@ -65,7 +65,7 @@ static int bind_handover(struct ragent *r, struct passed_sockets *passed, char *
 		.workers = r->workers,
 		.worker_count = r->worker_count,
 		.put_sockets = put_sockets,
-		.why_not = why_not,
+		.why_not = ragent_why_not,
 		.on_replaced = on_replaced,
 		.ctx = r,
 	};

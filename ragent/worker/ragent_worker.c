@@ -106,7 +106,7 @@ static void on_load(void *ctx, struct link *l, const Cssl__LinkLoad *load)
 	agents_set_load(rw->home.shared->agents, link_agent(l), &a);
 }
 
-static void on_leaving(void *ctx, struct link *l)
+static void ragent_worker_on_leaving(void *ctx, struct link *l)
 {
 	struct ragent_worker *rw = ctx;
 
@@ -116,7 +116,7 @@ static void on_leaving(void *ctx, struct link *l)
 	mover_look(&rw->home.mover);
 }
 
-static void on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)
+static void ragent_worker_on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)
 {
 	struct ragent_worker *rw = ctx;
 
@@ -139,8 +139,8 @@ static const struct link_ops link_ops = {
 	.on_stream_lost = connection_on_stream_lost,
 	.on_state = on_link_state,
 	.on_load = on_load,
-	.on_leaving = on_leaving,
-	.on_response = on_response,
+	.on_leaving = ragent_worker_on_leaving,
+	.on_response = ragent_worker_on_response,
 	.on_closed = on_link_closed,
 };
 

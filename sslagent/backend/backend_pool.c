@@ -90,7 +90,7 @@ static void on_idle_too_long(struct deadline *d)
 	backend_close(idle_remove(i));
 }
 
-static void begin_turn(struct idle_list *list, uint32_t turn)
+static void idle_begin_turn(struct idle_list *list, uint32_t turn)
 {
 	if (list->turn == turn)
 		return;
@@ -141,7 +141,7 @@ struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backe
 {
 	struct idle_list *list = list_of(p, conf, service);
 
-	begin_turn(list, worker_turn(p->worker));
+	idle_begin_turn(list, worker_turn(p->worker));
 	while (!LIST_EMPTY(&list->idle) && LIST_FIRST(&list->idle)->quiet_in != list->turn)
 		idle_ask(list);
 	if (LIST_EMPTY(&list->idle))

@@ -72,22 +72,22 @@ static void direct_discard(struct direct *d, size_t len)
 
 /* --- as a carrier --- */
 
-static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
+static uint8_t *direct_carrier_reserve(struct carrier *c, size_t cap)
 {
 	return stream_reserve(&((struct direct *)c)->stream, cap);
 }
 
-static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
+static void direct_carrier_send(struct carrier *c, size_t len, uint8_t flags)
 {
 	stream_commit(&((struct direct *)c)->stream, len);
 }
 
-static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
+static void direct_carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
 {
 	/* only a successor would use these, and there is none */
 }
 
-static void carrier_taken(struct carrier *c)
+static void direct_carrier_taken(struct carrier *c)
 {
 	struct direct *d = (struct direct *)c;
 
@@ -95,12 +95,12 @@ static void carrier_taken(struct carrier *c)
 		stream_read_start(&d->stream);
 }
 
-static void carrier_fin(struct carrier *c, uint8_t flags)
+static void direct_carrier_fin(struct carrier *c, uint8_t flags)
 {
 	stream_shutdown(&((struct direct *)c)->stream);
 }
 
-static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
+static void direct_carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
 {
 	struct direct *d = (struct direct *)c;
 
@@ -114,12 +114,12 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 }
 
 static const struct carrier_ops direct_carrier = {
-	.reserve = carrier_reserve,
-	.send = carrier_send,
-	.consumed = carrier_consumed,
-	.fin = carrier_fin,
-	.end = carrier_end,
-	.taken = carrier_taken,
+	.reserve = direct_carrier_reserve,
+	.send = direct_carrier_send,
+	.consumed = direct_carrier_consumed,
+	.fin = direct_carrier_fin,
+	.end = direct_carrier_end,
+	.taken = direct_carrier_taken,
 };
 
 /* --- from the client --- */
@@ -153,7 +153,7 @@ static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 	direct_refuse_saying(d, first_bytes_reason(what), answer, len);
 }
 
-static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
+static void direct_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
 {
 	struct client_address a = { .len = family == PROXY_TCP4 ? 4 : 16 };
 
@@ -168,7 +168,7 @@ void direct_await_handshake(struct direct *d)
 }
 
 /* Until it is closed, it holds a place of the total. Its source has no share left, so it is closed at once. */
-static void refuse_source(struct direct *d)
+static void direct_refuse_source(struct direct *d)
 {
 	uint8_t words[DIRECT_WORDS_MAX];
 
@@ -189,7 +189,7 @@ static void client_known(struct direct *d)
 		return;
 	}
 	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
-		refuse_source(d);
+		direct_refuse_source(d);
 		return;
 	}
 	d->source_state = SOURCE_COUNTED;
@@ -199,7 +199,7 @@ static void client_known(struct direct *d)
 		d->state = DIRECT_FIRST_RECORD;
 }
 
-static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
+static size_t direct_take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
 {
 	struct proxy_header h;
 	size_t taken = 0;
@@ -212,8 +212,8 @@ static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t le
 		return len;
 	}
 	if (h.command == PROXY_PROXIED && (h.family == PROXY_TCP4 || h.family == PROXY_TCP6)) {
-		set_address(&d->client, h.source, h.family, h.source_port);
-		set_address(&d->server, h.destination, h.family, h.destination_port);
+		direct_address(&d->client, h.source, h.family, h.source_port);
+		direct_address(&d->server, h.destination, h.family, h.destination_port);
 	}
 	client_known(d);
 	return d->state == DIRECT_FIRST_RECORD || d->state == DIRECT_PREAMBLE ? taken : len;
@@ -306,7 +306,7 @@ static size_t direct_on_data(struct stream *s, uint8_t *data, size_t len)
 	size_t used = 0;
 
 	if (d->state == DIRECT_PROXY_HEADER)
-		used = take_proxy_header(d, data, len);
+		used = direct_take_proxy_header(d, data, len);
 	if (d->state == DIRECT_PREAMBLE)
 		used += direct_preamble_read(d, data + used, len - used);
 	if (d->state == DIRECT_FIRST_RECORD && used < len) {

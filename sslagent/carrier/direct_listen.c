@@ -8,7 +8,7 @@
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
 
-static void note_refused(enum end_reason reason)
+static void direct_note_refused(enum end_reason reason)
 {
 	count(COUNT_DIRECT_REFUSED);
 	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
@@ -20,14 +20,14 @@ static void direct_on_accept(void *ctx, int fd, const struct sockaddr_storage *p
 	uint8_t words[DIRECT_WORDS_MAX];
 
 	if (admission_enter(l->home->admission) < 0) {
-		note_refused(END_LIMIT_TOTAL);
+		direct_note_refused(END_LIMIT_TOTAL);
 		listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
 		return;
 	}
 	if (direct_begin(l, fd, peer) == 0)
 		return;
 	admission_leave(l->home->admission);
-	note_refused(END_INTERNAL);
+	direct_note_refused(END_INTERNAL);
 }
 
 static void direct_on_listener_closed(void *ctx)

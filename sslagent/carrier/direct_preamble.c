@@ -39,7 +39,7 @@ static struct preamble_home *direct_preamble_home(const struct direct *d)
 	return &d->listener->home->preambles;
 }
 
-static void leave_place(struct direct_preamble *p)
+static void direct_preamble_leave_place(struct direct_preamble *p)
 {
 	handshake_limit_leave(direct_preamble_home(p->direct)->direct, &p->place);
 }
@@ -47,12 +47,12 @@ static void leave_place(struct direct_preamble *p)
 static void direct_preamble_drop(struct direct *d)
 {
 	if (d->preamble)
-		leave_place(d->preamble);
+		direct_preamble_leave_place(d->preamble);
 	free(d->preamble);
 	d->preamble = NULL;
 }
 
-static void on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
+static void direct_preamble_on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
 {
 	struct direct *d = direct_preamble_of(c)->direct;
 
@@ -65,7 +65,7 @@ static void direct_preamble_on_taken(struct preamble_carrier *c, uint64_t bytes)
 	/* the unused bytes wait in the stream */
 }
 
-static void on_wants(struct preamble_carrier *c)
+static void direct_preamble_on_wants(struct preamble_carrier *c)
 {
 	stream_read_start(&direct_preamble_of(c)->direct->stream);
 }
@@ -80,9 +80,9 @@ static void direct_preamble_on_starttls(struct preamble_carrier *c, const void *
 	memcpy(p->reply, reply, p->reply_len);
 }
 
-static void on_relayed(struct preamble_carrier *c)
+static void direct_preamble_on_relayed(struct preamble_carrier *c)
 {
-	leave_place(direct_preamble_of(c));
+	direct_preamble_leave_place(direct_preamble_of(c));
 	direct_watch_silence(direct_preamble_of(c)->direct);
 }
 
@@ -94,7 +94,7 @@ static void direct_preamble_on_end(struct preamble_carrier *c, enum end_reason r
 	direct_log_end(d, reason, how == PREAMBLE_ABORT ? "reset" : "fin");
 	p->preamble = NULL;
 	p->step = DIRECT_OVER;
-	leave_place(p);
+	direct_preamble_leave_place(p);
 	if (how == PREAMBLE_ABORT)
 		direct_abort(d);
 	else
@@ -102,11 +102,11 @@ static void direct_preamble_on_end(struct preamble_carrier *c, enum end_reason r
 }
 
 static const struct preamble_carrier_ops direct_preamble_carrier = {
-	.say = on_say,
+	.say = direct_preamble_on_say,
 	.taken = direct_preamble_on_taken,
-	.wants = on_wants,
+	.wants = direct_preamble_on_wants,
 	.starttls = direct_preamble_on_starttls,
-	.relayed = on_relayed,
+	.relayed = direct_preamble_on_relayed,
 	.end = direct_preamble_on_end,
 };
 
@@ -143,7 +143,7 @@ static struct preamble *open_preamble(struct direct *d)
 	return preamble_open(direct_preamble_home(d), &d->preamble->carrier, direct_conf(d->listener), &id, &endpoints);
 }
 
-static void note_refused(const char *why)
+static void direct_preamble_note_refused(const char *why)
 {
 	count(COUNT_PREAMBLES_REFUSED);
 	log_paced(LOG_INFO, NULL, "preamble refused", "cause=\"%s\" remedy=limits.preambles", why);
@@ -159,7 +159,7 @@ static int direct_preamble_take_place(struct direct_preamble *p)
 	int r = handshake_limit_enter(
 		direct_preamble_home(d)->direct, &p->place, &d->source, worker_now_ms(d->stream.worker), &loser);
 	if (r == 0 && loser) {
-		note_refused("another one needed its place");
+		direct_preamble_note_refused("another one needed its place");
 		direct_preamble_finish(((struct direct_preamble *)loser->holder)->direct, END_LIMIT_PREAMBLES);
 	}
 	return r;
@@ -183,7 +183,7 @@ void direct_preamble_begin(struct direct *d)
 	if (p->preamble)
 		return;
 	direct_preamble_drop(d);
-	note_refused("too many, or too many of its source");
+	direct_preamble_note_refused("too many, or too many of its source");
 	direct_refuse_saying(d, END_LIMIT_PREAMBLES, words, direct_preamble_full(d->listener, words));
 }
 

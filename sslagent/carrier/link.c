@@ -158,7 +158,7 @@ static int adopt_stream(struct carrier_link *l, uint32_t id, const ProtobufCMess
 
 /* --- frames on a stream --- */
 
-static int on_records(struct link_stream *s, const struct frame *f, uint8_t *payload)
+static int carrier_link_on_records(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
 	struct carrier_link *l = s->link;
 	struct connection *c = s->connection; /* it may end meanwhile, and @s with it */
@@ -199,7 +199,7 @@ static int on_connection_frame(struct link_stream *s, const struct frame *f, uin
 	struct frame_violation v;
 
 	switch (f->type) {
-	case FRAME_DATA: return on_records(s, f, payload);
+	case FRAME_DATA: return carrier_link_on_records(s, f, payload);
 	case FRAME_FIN: connection_fin(s->connection); return 0;
 	case FRAME_MOVE: return on_move(s, f);
 	case FRAME_VIOLATION:
@@ -276,7 +276,8 @@ static int carrier_link_on_request(struct carrier_link *l, const struct frame *f
 	return 0;
 }
 
-static int begin_stream(struct carrier_link *l, const struct frame *f, const ProtobufCMessageDescriptor *message,
+static int carrier_link_begin_stream(struct carrier_link *l, const struct frame *f,
+	const ProtobufCMessageDescriptor *message,
 	int (*opener)(struct carrier_link *l, uint32_t stream, const ProtobufCMessage *m))
 {
 	ProtobufCMessage *m = protobuf_c_message_unpack(message, NULL, f->len, f->payload);
@@ -336,7 +337,7 @@ static void carrier_link_foresee(struct framed *framed, uint32_t stream, enum fr
 		prefetch(s, sizeof *s);
 }
 
-static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
+static int carrier_link_on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
 {
 	struct carrier_link *l = carrier_link_of(framed);
 
@@ -344,9 +345,9 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 		return 0;
 	expect_more(l);
 	switch (f->type) {
-	case FRAME_OPEN: return begin_stream(l, f, &cssl__link_open__descriptor, open_stream);
-	case FRAME_SSL_ID: return begin_stream(l, f, &cssl__link_ssl_id__descriptor, adopt_stream);
-	case FRAME_PREAMBLE: return begin_stream(l, f, &cssl__link_preamble__descriptor, begin_preamble);
+	case FRAME_OPEN: return carrier_link_begin_stream(l, f, &cssl__link_open__descriptor, open_stream);
+	case FRAME_SSL_ID: return carrier_link_begin_stream(l, f, &cssl__link_ssl_id__descriptor, adopt_stream);
+	case FRAME_PREAMBLE: return carrier_link_begin_stream(l, f, &cssl__link_preamble__descriptor, begin_preamble);
 	case FRAME_REATTACH: return carrier_link_reattach(l, f);
 	case FRAME_PROOF: return carrier_link_take_proof(l, f);
 	case FRAME_REQUEST: return carrier_link_on_request(l, f);
@@ -451,7 +452,7 @@ static void carrier_link_on_closed(struct framed *framed)
 	carrier_link_free_if_over(l);
 }
 
-static const struct framed_ops link_ops = { .on_frame = on_frame,
+static const struct framed_ops link_ops = { .on_frame = carrier_link_on_frame,
 	.foresee = carrier_link_foresee,
 	.on_end = carrier_link_on_end,
 	.on_closed = carrier_link_on_closed,

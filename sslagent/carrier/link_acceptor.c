@@ -90,7 +90,7 @@ static bool goes_through_memory(const struct arriving *v)
 }
 
 /* The opening is complete: the worker gets everything. */
-static void give_away(struct arriving *v, const uint8_t *early, size_t early_len)
+static void arriving_give_away(struct arriving *v, const uint8_t *early, size_t early_len)
 {
 	struct link_arrival *arrival = calloc(1, sizeof *arrival);
 
@@ -158,7 +158,7 @@ static size_t arriving_on_data(struct stream *s, uint8_t *data, size_t len)
 	else if (r == OPENING_DONE && goes_through_memory(v) && v->memory < 0)
 		arriving_refuse(v, "the memory for its bytes did not come along");
 	else if (r == OPENING_DONE)
-		give_away(v, data + taken, len - taken);
+		arriving_give_away(v, data + taken, len - taken);
 	return r == OPENING_MORE ? taken : len;
 }
 

@@ -22,7 +22,7 @@ struct preamble_stream {
 enum stream_reading_now { READS_NOTHING, READS_NOW };
 enum stream_client { CLIENT_IS_THERE, CLIENT_ENDED };
 
-static struct preamble_stream *stream_of(struct preamble_carrier *c)
+static struct preamble_stream *preamble_stream_of(struct preamble_carrier *c)
 {
 	return container_of(c, struct preamble_stream, carrier);
 }
@@ -41,10 +41,10 @@ static void send_frame(struct preamble_stream *s, enum frame_type type, uint8_t 
 	s->at.send(s->at.holder, type, flags, payload, len);
 }
 
-static void on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
+static void preamble_stream_on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
 {
-	send_frame(stream_of(c), FRAME_DATA, FRAME_PLAINTEXT | (what == PREAMBLE_WHOLE ? FRAME_REPLY_COMPLETE : 0),
-		words, len);
+	send_frame(preamble_stream_of(c), FRAME_DATA,
+		FRAME_PLAINTEXT | (what == PREAMBLE_WHOLE ? FRAME_REPLY_COMPLETE : 0), words, len);
 }
 
 static void preamble_stream_on_taken(struct preamble_carrier *c, uint64_t bytes)
@@ -52,7 +52,7 @@ static void preamble_stream_on_taken(struct preamble_carrier *c, uint64_t bytes)
 	uint8_t payload[sizeof bytes];
 
 	wire_store_u64(payload, bytes);
-	send_frame(stream_of(c), FRAME_TAKEN, 0, payload, sizeof payload);
+	send_frame(preamble_stream_of(c), FRAME_TAKEN, 0, payload, sizeof payload);
 }
 
 static void preamble_stream_over(struct preamble_stream *s)
@@ -65,16 +65,16 @@ static void preamble_stream_over(struct preamble_stream *s)
 
 static void preamble_stream_on_starttls(struct preamble_carrier *c, const void *reply, size_t len, uint64_t taken)
 {
-	struct preamble_stream *s = stream_of(c);
+	struct preamble_stream *s = preamble_stream_of(c);
 
 	preamble_stream_on_taken(c, taken);
 	send_frame(s, FRAME_DATA, FRAME_PLAINTEXT | FRAME_REPLY_COMPLETE | FRAME_RECORDS_FOLLOW, reply, len);
 	preamble_stream_over(s);
 }
 
-static void on_relayed(struct preamble_carrier *c)
+static void preamble_stream_on_relayed(struct preamble_carrier *c)
 {
-	struct preamble_stream *s = stream_of(c);
+	struct preamble_stream *s = preamble_stream_of(c);
 
 	s->window = s->home->window_len;
 	send_frame(s, FRAME_RELAYED, 0, NULL, 0);
@@ -84,8 +84,8 @@ static void preamble_stream_on_end(struct preamble_carrier *c, enum end_reason r
 {
 	const uint8_t payload = (uint8_t)reason;
 
-	send_frame(stream_of(c), FRAME_END, how == PREAMBLE_ABORT ? FRAME_ABORT : 0, &payload, 1);
-	preamble_stream_over(stream_of(c));
+	send_frame(preamble_stream_of(c), FRAME_END, how == PREAMBLE_ABORT ? FRAME_ABORT : 0, &payload, 1);
+	preamble_stream_over(preamble_stream_of(c));
 }
 
 /* --- from RAgent --- */
@@ -133,20 +133,20 @@ static void preamble_stream_offer(struct preamble_stream *s)
 		preamble_stream_destroy(s);
 }
 
-static void on_wants(struct preamble_carrier *c)
+static void preamble_stream_on_wants(struct preamble_carrier *c)
 {
-	struct preamble_stream *s = stream_of(c);
+	struct preamble_stream *s = preamble_stream_of(c);
 
 	if (s->held_len)
 		preamble_stream_offer(s);
 }
 
 static const struct preamble_carrier_ops clear_carrier = {
-	.say = on_say,
+	.say = preamble_stream_on_say,
 	.taken = preamble_stream_on_taken,
-	.wants = on_wants,
+	.wants = preamble_stream_on_wants,
 	.starttls = preamble_stream_on_starttls,
-	.relayed = on_relayed,
+	.relayed = preamble_stream_on_relayed,
 	.end = preamble_stream_on_end,
 };
 

@@ -108,27 +108,27 @@ static struct place *seen_find(const struct shard *s, const struct connection_id
 	return i ? &s->places[i] : NULL;
 }
 
-static enum queue queue_of(const struct place *p)
+static enum queue seen_queue_of(const struct place *p)
 {
 	return p->state == PLACE_OVER ? QUEUE_OVER : QUEUE_GOES_ON;
 }
 
-static void leave_queue(struct shard *s, struct place *p)
+static void seen_leave_queue(struct shard *s, struct place *p)
 {
-	enum queue q = queue_of(p);
+	enum queue q = seen_queue_of(p);
 
 	*(p->older ? &s->places[p->older].newer : &s->oldest[q]) = p->newer;
 	*(p->newer ? &s->places[p->newer].older : &s->newest[q]) = p->older;
 }
 
 /* Make @p the newest of its queue: this agent heard of it at @heard_ms. */
-static void enter_queue(struct shard *s, struct place *p, enum place_state state, int64_t heard_ms)
+static void seen_enter_queue(struct shard *s, struct place *p, enum place_state state, int64_t heard_ms)
 {
 	uint32_t number = (uint32_t)(p - s->places);
 
 	p->state = (uint8_t)state;
 	p->heard_ms = heard_ms;
-	enum queue q = queue_of(p);
+	enum queue q = seen_queue_of(p);
 	p->newer = 0;
 	p->older = s->newest[q];
 	*(p->older ? &s->places[p->older].newer : &s->oldest[q]) = number;
@@ -157,7 +157,7 @@ static void seen_forget(struct shard *s, uint32_t number)
 	while (*link != number)
 		link = &s->places[*link].next;
 	*link = p->next;
-	leave_queue(s, p);
+	seen_leave_queue(s, p);
 	if (p->heard_ms >= s->since.ms)
 		s->since = (struct seen_since){ p->heard_ms, SEEN_FORGOT };
 	*p = (struct place){ .next = s->free };
@@ -196,8 +196,8 @@ static struct place *find_or_take(
 	struct place *p = s->cap ? seen_find(s, id) : NULL;
 
 	if (p) {
-		leave_queue(s, p);
-		enter_queue(s, p, p->state, now_ms);
+		seen_leave_queue(s, p);
+		seen_enter_queue(s, p, p->state, now_ms);
 		return p;
 	}
 	if (seen_make_room(all, s, now_ms) < 0)
@@ -208,7 +208,7 @@ static struct place *find_or_take(
 	*p = (struct place){ .id = *id, .next = *bucket };
 	*bucket = number;
 	s->used++;
-	enter_queue(s, p, PLACE_ALIVE, now_ms);
+	seen_enter_queue(s, p, PLACE_ALIVE, now_ms);
 	return p;
 }
 
@@ -345,8 +345,8 @@ static void raise_to(struct shard *s, struct place *p, const struct seen_mark *a
 	if (at->epoch <= p->at.epoch)
 		return;
 	p->at.epoch = at->epoch;
-	leave_queue(s, p);
-	enter_queue(s, p, PLACE_ALIVE, now_ms);
+	seen_leave_queue(s, p);
+	seen_enter_queue(s, p, PLACE_ALIVE, now_ms);
 }
 
 /* The mark of @p is at @at or beyond. */
@@ -451,8 +451,8 @@ static void stop_at(struct shard *s, struct place *p, const struct seen_mark *at
 	if (is_late)
 		return;
 	p->owner = SEEN_NO_OWNER;
-	leave_queue(s, p);
-	enter_queue(s, p, stopped_as[stop], now_ms);
+	seen_leave_queue(s, p);
+	seen_enter_queue(s, p, stopped_as[stop], now_ms);
 }
 
 void connections_seen_stop(struct connections_seen *all, const struct connection_id *id, const struct seen_mark *at,

@@ -38,7 +38,7 @@ const uint8_t *held_encoded(const struct shelved *o, size_t *len)
 
 /* Each owner has a higher epoch; each key change of an owner has a higher generation. Under the same keys the time
  * tells the export at the freeze from earlier exports. */
-static bool is_newer(const struct live_part *l, const struct held *than)
+static bool live_table_is_newer(const struct live_part *l, const struct held *than)
 {
 	if (l->epoch != than->epoch)
 		return l->epoch > than->epoch;
@@ -47,7 +47,7 @@ static bool is_newer(const struct live_part *l, const struct held *than)
 	return l->read_generation >= than->read_generation && l->write_generation >= than->write_generation;
 }
 
-static int put_locked(struct shelf *t, struct shelf_shard *shard, struct connections_seen *seen,
+static int live_table_put_locked(struct shelf *t, struct shelf_shard *shard, struct connections_seen *seen,
 	const struct offer *offer, int64_t now_ms)
 {
 	const struct live_part *l = offer->obj->live;
@@ -57,7 +57,7 @@ static int put_locked(struct shelf *t, struct shelf_shard *shard, struct connect
 	/* Look up under the lock: the end of a connection is noted first; then its entry here is dropped. */
 	if (expires_ms <= now_ms || connections_seen_stopped(seen, &l->connection))
 		return CSSL_E_EXPIRED;
-	if (o && !is_newer(l, (const struct held *)o))
+	if (o && !live_table_is_newer(l, (const struct held *)o))
 		return CSSL_E_REPLAY;
 	if (shelf_cost(t, offer->len) > shard->limit)
 		return CSSL_E_FULL;
@@ -79,7 +79,7 @@ static int put_locked(struct shelf *t, struct shelf_shard *shard, struct connect
 int live_table_put(struct shelf *t, struct connections_seen *seen, const struct offer *offer, int64_t now_ms)
 {
 	struct shelf_shard *shard = shelf_lock(t, offer->obj->live->connection.bytes);
-	int result = put_locked(t, shard, seen, offer, now_ms);
+	int result = live_table_put_locked(t, shard, seen, offer, now_ms);
 
 	shelf_unlock(shard);
 	count(result ? COUNT_LIVE_REFUSED : COUNT_LIVE_STORED);

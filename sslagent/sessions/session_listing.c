@@ -27,7 +27,7 @@ static size_t row_len(const struct session_facts *f)
 	return ROW_OVERHEAD + strlen(f->server_name) + strlen(f->alpn) + strlen(f->listener) + strlen(f->origin);
 }
 
-static int add_row(struct session_listing *l, const struct session *s, const struct session_seen *seen)
+static int listing_add_row(struct session_listing *l, const struct session *s, const struct session_seen *seen)
 {
 	size_t len;
 	const uint8_t *encoded = session_encoded(s, &len);
@@ -74,7 +74,7 @@ static void listing_meet(void *ctx, const struct session *s)
 	if (l->query.limit == 0)
 		l->counted += !l->query.is_counted_here || l->query.is_counted_here(l->query.counting, s->id);
 	else if (!l->error)
-		l->error = add_row(l, s, &seen);
+		l->error = listing_add_row(l, s, &seen);
 }
 
 static enum walk listing_on_session(void *ctx, const struct shelved *o)
@@ -161,7 +161,7 @@ static void stop_timer(struct listings *all)
 	all->timer = NULL;
 }
 
-static struct session_listing *take_first(struct listings *all)
+static struct session_listing *listings_take_first(struct listings *all)
 {
 	struct session_listing *l = STAILQ_FIRST(&all->waiting);
 
@@ -196,7 +196,7 @@ static void listings_on_turn(void *ctx)
 	struct listings *all = ctx;
 
 	if (!STAILQ_EMPTY(&all->waiting))
-		listings_step(all, take_first(all));
+		listings_step(all, listings_take_first(all));
 	if (STAILQ_EMPTY(&all->waiting))
 		stop_timer(all);
 }
@@ -217,7 +217,7 @@ void listings_close(struct listings *all)
 	all->state = LISTINGS_CLOSED;
 	stop_timer(all);
 	while (!STAILQ_EMPTY(&all->waiting)) {
-		struct session_listing *l = take_first(all);
+		struct session_listing *l = listings_take_first(all);
 		l->done(l, CSSL_E_STATE);
 	}
 }

@@ -76,7 +76,7 @@ void shelf_destroy(struct shelf *s)
 	free(s);
 }
 
-static uint8_t *id_of(const struct shelf *s, const struct shelved *o)
+static uint8_t *shelf_id_of(const struct shelf *s, const struct shelved *o)
 {
 	return (uint8_t *)o + s->kind->id_at;
 }
@@ -108,7 +108,7 @@ struct shelved *shelf_find(const struct shelf *s, const struct shelf_shard *shar
 {
 	struct shelved *o = *shelf_bucket_of(s, shard, id);
 
-	while (o && memcmp(id_of(s, o), id, s->kind->id_len) != 0)
+	while (o && memcmp(shelf_id_of(s, o), id, s->kind->id_len) != 0)
 		o = o->next;
 	return o;
 }
@@ -129,14 +129,14 @@ size_t shelf_cost(const struct shelf *s, size_t len)
 	return object_memory_cost(s->kind->object_len + len);
 }
 
-static void enter_queue(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_of queue)
+static void shelf_enter_queue(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_of queue)
 {
 	o->queue = (uint8_t)queue;
 	shard->used[queue] += object_memory_cost(o->len);
 	TAILQ_INSERT_TAIL(&shard->queues[queue], o, in_queue);
 }
 
-static void leave_queue(struct shelf_shard *shard, struct shelved *o)
+static void shelf_leave_queue(struct shelf_shard *shard, struct shelved *o)
 {
 	shard->used[o->queue] -= object_memory_cost(o->len);
 	TAILQ_REMOVE(&shard->queues[o->queue], o, in_queue);
@@ -144,18 +144,18 @@ static void leave_queue(struct shelf_shard *shard, struct shelved *o)
 
 void shelf_move(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_of to)
 {
-	leave_queue(shard, o);
-	enter_queue(shard, o, to);
+	shelf_leave_queue(shard, o);
+	shelf_enter_queue(shard, o, to);
 }
 
 void shelf_remove(struct shelf *s, struct shelf_shard *shard, struct shelved *o)
 {
-	struct shelved **link = shelf_bucket_of(s, shard, id_of(s, o));
+	struct shelved **link = shelf_bucket_of(s, shard, shelf_id_of(s, o));
 
 	while (*link != o)
 		link = &(*link)->next;
 	*link = o->next;
-	leave_queue(shard, o);
+	shelf_leave_queue(shard, o);
 	shard->count--;
 	if (s->kind->on_remove)
 		s->kind->on_remove(shard, o);
@@ -191,10 +191,10 @@ int shelf_add(struct shelf *s, struct shelf_shard *shard, const uint8_t *id, con
 	o->family_made_ms = offer->family_made_ms;
 	o->by = (uint8_t)offer->by;
 	o->from = offer->from;
-	memcpy(id_of(s, o), id, s->kind->id_len);
+	memcpy(shelf_id_of(s, o), id, s->kind->id_len);
 	o->next = *bucket;
 	*bucket = o;
-	enter_queue(shard, o, SHELF_FIRST);
+	shelf_enter_queue(shard, o, SHELF_FIRST);
 	shard->count++;
 	return 0;
 }
@@ -224,7 +224,7 @@ static enum walk walk_bucket(
 	enum walk walk = WALK_ON;
 
 	if (shard->buckets[ahead]) {
-		__builtin_prefetch(id_of(s, shard->buckets[ahead]));
+		__builtin_prefetch(shelf_id_of(s, shard->buckets[ahead]));
 		__builtin_prefetch((uint8_t *)shard->buckets[ahead] + s->kind->object_len);
 	}
 	for (const struct shelved *o = shard->buckets[bucket]; o; o = o->next)

@@ -225,7 +225,7 @@ static int store_add(struct store *s, struct shelf_shard *shard, const struct of
 	return 0;
 }
 
-static int put_locked(struct store *s, struct shelf_shard *shard, const struct offer *offer, int64_t now_ms)
+static int store_put_locked(struct store *s, struct shelf_shard *shard, const struct offer *offer, int64_t now_ms)
 {
 	const struct session_facts *facts = &offer->obj->facts;
 	uint8_t hash[CERTIFICATE_HASH_LEN];
@@ -265,7 +265,7 @@ int store_put(struct store *s, const struct offer *offer, int64_t now_ms)
 {
 	assert(offer->obj->session && offer->obj->facts.session_id_len == SESSION_ID_LEN);
 	struct shelf_shard *shard = shelf_lock(s->shelf, offer->obj->facts.session_id);
-	int result = put_locked(s, shard, offer, now_ms);
+	int result = store_put_locked(s, shard, offer, now_ms);
 	shelf_unlock(shard);
 	count(counter_of(result));
 	return result;
@@ -315,7 +315,7 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	return o ? 0 : CSSL_E_NOT_FOUND;
 }
 
-static int is_revoked(const void *ctx, const struct shelved *o)
+static int store_is_revoked(const void *ctx, const struct shelved *o)
 {
 	const struct store *s = ctx;
 	const struct session_seen seen = session_seen(session_of(o));
@@ -325,7 +325,7 @@ static int is_revoked(const void *ctx, const struct shelved *o)
 
 uint64_t store_sweep(struct store *s, const uint8_t *id)
 {
-	uint64_t removed = shelf_sweep(s->shelf, id, is_revoked, s);
+	uint64_t removed = shelf_sweep(s->shelf, id, store_is_revoked, s);
 
 	count_by(COUNT_SESSIONS_REVOKED, removed);
 	return removed;

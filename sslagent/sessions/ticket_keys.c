@@ -58,7 +58,7 @@ static const struct cluster_ticket_key *ticket_key_find(const struct key_list *k
 }
 
 /* Keys of equal age are ordered by name, so that all agents have one order. */
-static bool is_newer(const struct cluster_ticket_key *a, const struct cluster_ticket_key *b)
+static bool ticket_key_is_newer(const struct cluster_ticket_key *a, const struct cluster_ticket_key *b)
 {
 	if (a->made_ms != b->made_ms)
 		return a->made_ms > b->made_ms;
@@ -69,7 +69,7 @@ static void ticket_key_insert(struct key_list *keys, const struct cluster_ticket
 {
 	unsigned at = 0;
 
-	while (at < keys->count && !is_newer(key, &keys->at[at]))
+	while (at < keys->count && !ticket_key_is_newer(key, &keys->at[at]))
 		at++;
 	if (at == TICKET_KEYS_MAX)
 		return;

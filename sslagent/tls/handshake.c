@@ -350,7 +350,7 @@ const uint8_t *handshake_certificate(struct handshake *h, size_t *len)
 	return h->certificate;
 }
 
-static void copy_name(char *out, size_t cap, const void *name, size_t len)
+static void fact_copy(char *out, size_t cap, const void *name, size_t len)
 {
 	if (len >= cap || memchr(name, '\0', len))
 		len = 0;
@@ -384,10 +384,10 @@ int handshake_fill_facts(struct handshake *h, SSL_SESSION *session, struct sessi
 		out->session_id_len = SESSION_ID_LEN;
 	}
 	if (l->source->origin)
-		copy_name(out->origin, sizeof out->origin, l->source->origin, strlen(l->source->origin));
-	copy_name(out->listener, sizeof out->listener, l->conf->name, strlen(l->conf->name));
-	copy_name(out->server_name, sizeof out->server_name, h->hello.server_name, strlen(h->hello.server_name));
+		fact_copy(out->origin, sizeof out->origin, l->source->origin, strlen(l->source->origin));
+	fact_copy(out->listener, sizeof out->listener, l->conf->name, strlen(l->conf->name));
+	fact_copy(out->server_name, sizeof out->server_name, h->hello.server_name, strlen(h->hello.server_name));
 	if (alpn)
-		copy_name(out->alpn, sizeof out->alpn, alpn, alpn_len);
+		fact_copy(out->alpn, sizeof out->alpn, alpn, alpn_len);
 	return 0;
 }

@@ -31,7 +31,7 @@ static void read_extended_master_secret(SSL *ssl, struct hello *out)
 
 /* 1: this agent has the session; 0: look further. Notes a session that is elsewhere, unless a pull has ended in vain.
  */
-static bool look_for(struct handshake *h, const uint8_t *id, size_t len)
+static bool hello_look_for(struct handshake *h, const uint8_t *id, size_t len)
 {
 	if (len != SESSION_ID_LEN)
 		return false;
@@ -54,7 +54,7 @@ static bool look_for_identities(struct handshake *h)
 		uint16_t len = wire_u16(&list);
 		const uint8_t *id = wire_bytes(&list, len);
 		wire_u32(&list); /* obfuscated age */
-		if (id && look_for(h, id, len))
+		if (id && hello_look_for(h, id, len))
 			return true;
 	}
 	return false;
@@ -65,7 +65,7 @@ static bool look_for_session_id(struct handshake *h)
 	const unsigned char *id = NULL;
 	size_t len = SSL_client_hello_get0_session_id(h->ssl, &id);
 
-	return len > 0 && look_for(h, id, len);
+	return len > 0 && hello_look_for(h, id, len);
 }
 
 /* The session_ticket extension of RFC 5077: may be empty. A client that sends a ticket has invented its session id. */

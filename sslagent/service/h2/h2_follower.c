@@ -64,7 +64,7 @@ static void client_data(struct h2_follower *h, const struct h2_frame *f)
 }
 
 /* After a GOAWAY that excludes the request, no answer is due. */
-static void begin_stream(struct h2_follower *h, uint32_t id)
+static void h2_begin_stream(struct h2_follower *h, uint32_t id)
 {
 	bool has_room = h->streams.count < H2_STREAMS_MAX;
 
@@ -81,7 +81,7 @@ static void client_headers(struct h2_follower *h, const struct h2_frame *f)
 {
 	h->client_block = f->stream;
 	if ((f->stream & 1) && f->stream > h->newest)
-		begin_stream(h, f->stream);
+		h2_begin_stream(h, f->stream);
 	client_data(h, f);
 }
 

@@ -6,7 +6,7 @@
 #include "sslagent/service/h2/h2_follower.h"
 #include "sslagent/service/service_ops.h"
 
-static void drop_state(struct service *s)
+static void h2_service_drop_state(struct service *s)
 {
 	h2_follower_destroy(s->blocks, s->state);
 	s->state = NULL;
@@ -52,14 +52,14 @@ static enum service_piece h2_service_from_backend(struct service *s, const uint8
 	return SERVICE_RESPONSE;
 }
 
-static enum service_end backend_ended(struct service *s)
+static enum service_end h2_service_backend_ended(struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
 	return (h->streams.count == 0 && !h2_is_amid_answer(h)) || h2_failed(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
-static int said_last(const struct service *s)
+static int h2_service_said_last(const struct service *s)
 {
 	return h2_said_last(s->state);
 }
@@ -71,12 +71,12 @@ static enum service_place h2_service_place(const struct service *s)
 	return h2_is_amid_answer(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
 }
 
-static uint32_t head_under_way(const struct service *s)
+static uint32_t h2_service_head_under_way(const struct service *s)
 {
 	return s->state ? h2_head_under_way(s->state) : 0;
 }
 
-static enum service_reuse backend_reuse(const struct service *s)
+static enum service_reuse h2_service_backend_reuse(const struct service *s)
 {
 	return h2_service_place(s) == SERVICE_CHECKPOINT ? SERVICE_BACKEND_TIED : SERVICE_BACKEND_USED_UP;
 }
@@ -130,7 +130,7 @@ static unsigned streams_cut(const struct h2_follower *h, enum service_parting wh
 	return h->streams.count - (why == SERVICE_HEAD_LATE && h2_begins_stream(h));
 }
 
-static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
+static const char *h2_service_last_words(const struct service *s, enum service_parting why, size_t *len)
 {
 	struct h2_follower *h = s->state;
 
@@ -183,16 +183,16 @@ const struct service_ops service_h2 = {
 	.from_client = h2_service_from_client,
 	.pass = h2_service_pass,
 	.from_backend = h2_service_from_backend,
-	.backend_ended = backend_ended,
+	.backend_ended = h2_service_backend_ended,
 	.state_len = sizeof(struct h2_follower),
-	.drop_state = drop_state,
-	.said_last = said_last,
+	.drop_state = h2_service_drop_state,
+	.said_last = h2_service_said_last,
 	.save = h2_service_save,
 	.save_max = H2_STATE_MAX,
 	.place = h2_service_place,
-	.head_under_way = head_under_way,
-	.backend_reuse = backend_reuse,
-	.last_words = last_words,
+	.head_under_way = h2_service_head_under_way,
+	.backend_reuse = h2_service_backend_reuse,
+	.last_words = h2_service_last_words,
 	.outstanding = h2_service_outstanding,
 	.repeat = h2_service_repeat,
 	.restore = h2_service_restore,

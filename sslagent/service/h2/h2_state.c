@@ -93,7 +93,7 @@ static bool frames_are_sane(const struct h2_frames *f)
 	       f->left < UINT32_C(1) << 24;
 }
 
-static bool is_sane(const struct h2_follower *h)
+static bool h2_state_is_sane(const struct h2_follower *h)
 {
 	/* law 16: the rest of this folder takes all of this for granted, and uses some as lengths and indices */
 	return h->phase <= H2_FOLLOWS && h->preface_len <= H2_PREFACE_LEN &&
@@ -120,7 +120,7 @@ static int h2_state_get(struct wire_reader *r, struct h2_follower *h)
 		if (h2_streams_put(&h->streams, wire_u32(r)) < 0)
 			return -1;
 	}
-	return wire_reader_end(r) == 0 && is_sane(h) ? 0 : -1;
+	return wire_reader_end(r) == 0 && h2_state_is_sane(h) ? 0 : -1;
 }
 
 struct h2_follower *h2_follower_restore(struct slabs *from, const uint8_t *in, size_t len)

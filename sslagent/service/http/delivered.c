@@ -68,7 +68,7 @@ static void body_now(const struct body_digest *b, uint8_t out[static DELIVERED_D
 static const char *const looks[] = { "Content-Length", "Transfer-Encoding", "Content-Type", "Content-Encoding",
 	"Content-Range", "ETag", "Last-Modified" };
 
-static void look_for(const char *name, const uint8_t *head, size_t len, crypto_generichash_state *into)
+static void delivered_look_for(const char *name, const uint8_t *head, size_t len, crypto_generichash_state *into)
 {
 	struct head_lines lines = { (const char *)head, (const char *)head + len };
 	struct head_text line, field, value;
@@ -89,7 +89,7 @@ static void delivered_look(const uint8_t *head, const struct response_head *h, u
 	crypto_generichash_init(&state, NULL, 0, DELIVERED_LOOK_LEN);
 	crypto_generichash_update(&state, status, sizeof status);
 	for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
-		look_for(looks[i], head, h->len, &state);
+		delivered_look_for(looks[i], head, h->len, &state);
 		crypto_generichash_update(&state, (const uint8_t *)"\n", 1);
 	}
 	crypto_generichash_final(&state, out, DELIVERED_LOOK_LEN);

@@ -95,13 +95,13 @@ static enum service_piece http_service_from_backend(struct service *s, const uin
 	return is_response ? SERVICE_RESPONSE : SERVICE_INTERIM;
 }
 
-static enum service_end backend_ended(struct service *s)
+static enum service_end http_service_backend_ended(struct service *s)
 {
 	/* law 8: an end is the end of an answer only if its framing says so */
 	return http_follow_response_end(s->state) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
-static int said_last(const struct service *s)
+static int http_service_said_last(const struct service *s)
 {
 	return http_said_last(s->state);
 }
@@ -118,7 +118,7 @@ static int is_being_asked(const struct service *s)
 	return s->state && http_asking(s->state);
 }
 
-static uint32_t head_under_way(const struct service *s)
+static uint32_t http_service_head_under_way(const struct service *s)
 {
 	if (own_of(s)->blank == BLANK)
 		return HEAD_BLANK;
@@ -130,7 +130,7 @@ static unsigned http_service_outstanding(const struct service *s)
 	return http_outstanding(s->state);
 }
 
-static enum service_reuse backend_reuse(const struct service *s)
+static enum service_reuse http_service_backend_reuse(const struct service *s)
 {
 	const struct http_follower *h = s->state;
 
@@ -162,7 +162,7 @@ static int may_ask_again(const struct service *s)
 	       repeat_by(s, http_repeat_of_last(s->state)) != SERVICE_REPEAT_NEVER;
 }
 
-static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
+static const char *http_service_last_words(const struct service *s, enum service_parting why, size_t *len)
 {
 	static const char *const answers[] = {
 		[SERVICE_BACKEND_LOST] = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n"
@@ -215,18 +215,18 @@ static void http_service_restore(struct service *s, const uint8_t *state, size_t
 const struct service_ops service_http = {
 	.from_client = http_service_from_client,
 	.from_backend = http_service_from_backend,
-	.backend_ended = backend_ended,
+	.backend_ended = http_service_backend_ended,
 	.state_len = sizeof(struct http_follower),
 	.drop_state = drop_follower,
-	.said_last = said_last,
+	.said_last = http_service_said_last,
 	.save = http_service_save,
 	.save_max = HTTP_FOLLOWER_STATE_MAX,
 	.kept_len = http_service_kept_len,
 	.place = http_service_place,
 	.is_being_asked = is_being_asked,
-	.head_under_way = head_under_way,
-	.backend_reuse = backend_reuse,
-	.last_words = last_words,
+	.head_under_way = http_service_head_under_way,
+	.backend_reuse = http_service_backend_reuse,
+	.last_words = http_service_last_words,
 	.outstanding = http_service_outstanding,
 	.repeat = http_service_repeat,
 	.may_ask_again = may_ask_again,

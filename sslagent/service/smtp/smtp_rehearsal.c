@@ -102,7 +102,7 @@ static enum go rehearsal_on_command(struct rehearsal *r, const struct smtp_clien
 	return r->follower.state == SMTP_TX_DOT ? rehearsal_on_end(r) : GO_ON;
 }
 
-static enum go on_event(struct rehearsal *r, const struct smtp_client_event *e)
+static enum go rehearsal_on_event(struct rehearsal *r, const struct smtp_client_event *e)
 {
 	switch (e->kind) {
 	case SMTP_CLIENT_MORE:
@@ -131,7 +131,7 @@ static enum go on_piece(struct rehearsal *r, const struct smtp_piece *p)
 		used += taken;
 		r->at += taken;
 		r->here = (struct smtp_mark){ .record = p->record, .at = (uint16_t)(p->at + used) };
-		go = on_event(r, &e);
+		go = rehearsal_on_event(r, &e);
 		reply_between_chunks(r);
 	}
 	return go;

@@ -13,7 +13,7 @@
 
 _Static_assert(SMTP_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
 
-static void drop_state(struct service *s)
+static void smtp_service_drop_state(struct service *s)
 {
 	smtp_session_clear(s->state);
 	slabs_give(s->blocks, s->state);
@@ -100,7 +100,7 @@ const struct service_ops service_smtp = {
 	.from_backend = smtp_service_from_backend,
 	.state_len = sizeof(struct smtp_session),
 	.kept_len = smtp_service_kept_len,
-	.drop_state = drop_state,
+	.drop_state = smtp_service_drop_state,
 	.save = smtp_service_save,
 	.save_max = SMTP_NOTE_MAX,
 	.place = smtp_service_place,
