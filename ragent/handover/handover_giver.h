@@ -16,7 +16,6 @@
 #include <sys/types.h>
 
 #include "ragent/handover/handover_message.h"
-#include "ragent/worker/passed_sockets.h"
 #include "ragent/worker/ragent_worker.h"
 
 enum giver_state { GIVER_ALONE, GIVER_GREETED, GIVER_OFFERED, GIVER_GIVING, GIVER_REPLACED };

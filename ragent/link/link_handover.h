@@ -6,7 +6,8 @@
 
 #include "net/framed.h"
 #include "proto/wire.h"
-#include "ragent/link/link.h"
+
+struct link;
 
 /* If the link would be lost at the end of this turn, lose it now. 1: it is lost, and others may have to end because of
  * it; 0: no change. Do not call it while a callback of the link runs. */

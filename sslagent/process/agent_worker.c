@@ -5,6 +5,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/connection/connection.h"
+#include "sslagent/counters.h"
 #include "sslagent/process/agent_internal.h"
 
 /* --- links --- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "sslagent/sessions/object_memory.h"
 
 #define SHARD_BITS_MAX  4u
 #define BUCKET_BITS_MIN 4u

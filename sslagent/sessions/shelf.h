@@ -11,7 +11,6 @@
 #include "net/table.h"
 #include "proto/sess_obj.h"
 #include "sslagent/counters.h"
-#include "sslagent/sessions/object_memory.h"
 
 /* An agent's index in the cluster file. */
 typedef uint16_t agent_index;

@@ -9,6 +9,7 @@
 #include "net/container_of.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
+#include "sslagent/sessions/object_memory.h"
 
 #define RESUMED_PERCENT 80u /* resumed sessions keep at most this part of the bytes */
 

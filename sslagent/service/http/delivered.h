@@ -10,10 +10,9 @@
 #ifndef CSSL_SSLAGENT_DELIVERED_H
 #define CSSL_SSLAGENT_DELIVERED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "sslagent/service/http/message_head.h"
 
 #define DELIVERED_LOOK_LEN   32u   /* BLAKE2b-256 */
 #define DELIVERED_KEY_LEN    32u   /* of Poly1305 */
