@@ -94,7 +94,7 @@ static unsigned command_of(const struct words *w, const struct command **out)
 	return taken;
 }
 
-/* 1 when commands of two words begin with @word, else 0. */
+/* Do commands of two words begin with @word? */
 static bool is_group(const char *word)
 {
 	const size_t len = strlen(word);

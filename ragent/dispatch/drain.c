@@ -22,13 +22,13 @@ static const struct {
 	[DRAIN_TIMED_OUT] = { "timed out", TO(UNDER_WAY) | TO(NONE) },
 };
 
-int drain_may_go(enum drain_state from, enum drain_state to)
+bool drain_may_go(enum drain_state from, enum drain_state to)
 {
 	return (states[from].may_go_to >> to) & 1;
 }
 
-/* 1: this call changed the state; 0: another thread was faster. */
-static int drain_move(struct drain *d, enum drain_state from, enum drain_state to)
+/* false: another thread was faster. */
+static bool drain_move(struct drain *d, enum drain_state from, enum drain_state to)
 {
 	uint32_t expected = from;
 

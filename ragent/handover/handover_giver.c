@@ -70,7 +70,7 @@ struct handover_giver {
 	enum { GIVER_WAITS, GIVER_WAITS_NO_MORE } patience; /* for owners of connections of the worker that gives */
 };
 
-int giver_may_go(enum giver_state from, enum giver_state to)
+bool giver_may_go(enum giver_state from, enum giver_state to)
 {
 	return (state_rows[from].may_go_to >> to) & 1;
 }

@@ -250,7 +250,7 @@ static void watch_last(struct keeper *k, int signum)
 		kill(k->child, SIGKILL);
 }
 
-/* It reads memory that the dead process could write, so it may crash or go on without an end. 1: it did its work. */
+/* It reads memory that the dead process could write, so it may crash or go on without an end. true: it did its work. */
 static bool abandon_in_last_child(struct keeper *k)
 {
 	int status = 0;
@@ -364,7 +364,7 @@ static int end_alike(const struct keeper *k, int status)
 	return EXIT_FAILURE;
 }
 
-/* 0: this process is the next child. 1: there is no child any more. */
+/* false: this process is the next child. true: there is no child any more. */
 static bool keeper_keep(struct keeper *k, int *status)
 {
 	for (;;) {

@@ -25,8 +25,8 @@ struct carrier_link;
 
 /* The process, as a worker's links see it; @process is carrier_home's. */
 struct carrier_process_ops {
-	/* 1: this agent accepts no new connections. */
-	int (*is_leaving)(const void *process);
+	/* Does this agent accept no new connections? */
+	bool (*is_leaving)(const void *process);
 	/* The load of the whole process. */
 	void (*load)(void *process, Cssl__LinkLoad *out);
 	/* A request of RAgent on stream 0. Takes over @request. The answer goes to carrier_link_respond(), if the link

@@ -84,8 +84,8 @@ void direct_log_end(const struct direct *d, enum end_reason reason, const char *
 /* direct_preamble.c: the words for clients of a listener. */
 /* The listener whose settings it uses. */
 const struct conf_listener *direct_conf(const struct direct_listener *l);
-/* Nonzero: its clients begin in clear, in a preamble. */
-int direct_begins_in_clear(const struct direct_listener *l);
+/* Do its clients begin in clear, in a preamble? */
+bool direct_begins_in_clear(const struct direct_listener *l);
 /* The words for a client that is one too many. Returns their length; 0: it is reset without words. */
 #define DIRECT_WORDS_MAX 128u
 size_t direct_preamble_full(const struct direct_listener *l, uint8_t out[static DIRECT_WORDS_MAX]);

@@ -117,7 +117,7 @@ const struct conf_listener *direct_conf(const struct direct_listener *l)
 	return conf_listener_find(l->home->connections->conf, l->conf->listener);
 }
 
-int direct_begins_in_clear(const struct direct_listener *l)
+bool direct_begins_in_clear(const struct direct_listener *l)
 {
 	return conf_has_preamble(direct_conf(l));
 }

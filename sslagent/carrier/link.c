@@ -241,7 +241,7 @@ static int on_over(struct link_stream *s, enum end_reason reason)
 	return 0;
 }
 
-/* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. 1, or 0: it has
+/* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. false: it has
  * been freed. */
 static bool put_to_work(struct link_stream *s)
 {

@@ -224,7 +224,7 @@ static void count_displaced(void)
 		"link_group, or a firewall\"");
 }
 
-/* 1, or 0: no opening gives way. */
+/* false: no opening gives way. */
 static bool link_acceptor_make_room(struct link_acceptor *a, uint8_t source)
 {
 	struct worker *w = a->home.main;

@@ -41,7 +41,7 @@ void agent_give_link(void *process, struct link_arrival *arrival)
 		link_arrival_destroy(arrival);
 }
 
-static int is_leaving(const void *process)
+static bool is_leaving(const void *process)
 {
 	const struct agent_worker *asking = process;
 

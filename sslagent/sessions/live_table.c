@@ -132,7 +132,7 @@ void live_table_drop(struct shelf *t, const struct connection_id *id)
 	shelf_unlock(shard);
 }
 
-static int is_of(const void *owner, const struct shelved *o)
+static bool is_of(const void *owner, const struct shelved *o)
 {
 	return o->from == *(const agent_index *)owner;
 }

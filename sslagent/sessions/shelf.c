@@ -253,7 +253,7 @@ bool shelf_walk(struct shelf *s, uint64_t *cursor, int64_t now_ms, shelf_walk_fn
 
 /* @count buckets of one shard from position @at on. */
 static uint64_t shelf_sweep_buckets(struct shelf *s, size_t at, size_t count,
-	int (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
+	bool (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
 {
 	struct shelf_shard *shard = &s->shards[at / s->bucket_count];
 	uint64_t removed = 0;
@@ -272,7 +272,7 @@ static uint64_t shelf_sweep_buckets(struct shelf *s, size_t at, size_t count,
 }
 
 uint64_t shelf_sweep(
-	struct shelf *s, const uint8_t *id, int (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
+	struct shelf *s, const uint8_t *id, bool (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
 {
 	uint64_t removed = 0;
 
@@ -283,7 +283,7 @@ uint64_t shelf_sweep(
 	return removed;
 }
 
-static int is_expired(const void *now_ms, const struct shelved *o)
+static bool is_expired(const void *now_ms, const struct shelved *o)
 {
 	return o->expires_ms <= *(const int64_t *)now_ms;
 }

@@ -316,7 +316,7 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	return o ? 0 : CSSL_E_NOT_FOUND;
 }
 
-static int store_is_revoked(const void *ctx, const struct shelved *o)
+static bool store_is_revoked(const void *ctx, const struct shelved *o)
 {
 	const struct store *s = ctx;
 	const struct session_seen seen = session_seen(session_of(o));

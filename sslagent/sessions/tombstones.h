@@ -43,7 +43,7 @@ int revoke_check(const revoke_what *what); /* 0, or CSSL_E_RANGE: @what is malfo
  * malformed (revoke_check()). It never fails for lack of memory or room: then it revokes everything. */
 int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoked_ms, int64_t now_ms);
 
-/* 1: revoked; 0: not revoked. A session made at AGE_UNKNOWN passes no filter that names an age. */
+/* Is it revoked? A session made at AGE_UNKNOWN passes no filter that names an age. */
 bool tombstones_hit(struct tombstones *t, const struct session_seen *who);
 
 void tombstones_expire(struct tombstones *t, int64_t now_ms);

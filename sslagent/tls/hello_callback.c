@@ -29,7 +29,8 @@ static void read_extended_master_secret(SSL *ssl, struct hello *out)
 	out->ems = offered ? HELLO_WITH_EMS : HELLO_WITHOUT_EMS;
 }
 
-/* 1: this agent has the session; 0: look further. Notes a session that is elsewhere, unless a pull has ended in vain.
+/* true: this agent has the session; else look further. Notes a session that is elsewhere, unless a pull has ended in
+ * vain.
  */
 static bool hello_look_for(struct handshake *h, const uint8_t *id, size_t len)
 {

@@ -113,7 +113,6 @@ int live_step_keys(struct live *l, struct live_direction *d)
 	return r;
 }
 
-/* 1 when the keys have the lengths of the suite, else 0. */
 static bool keys_fit(const struct cipher_suite *suite, const struct direction_keys *d)
 {
 	if (suite->protocol_version == TLS13_VERSION_WIRE)
@@ -211,7 +210,8 @@ int live_create(struct live_pool *p, const struct live_part *part, uint16_t ciph
 		.state = LIVE_OWNS,
 		.end_reason = END_DONE };
 	memcpy(l->nonce_base, part->record_nonce, sizeof l->nonce_base);
-	/* law 5: the owner before may have sealed here already. Law 6: it may have owed a KeyUpdate, which is still owed. */
+	/* law 5: the owner before may have sealed here already. Law 6: it may have owed a KeyUpdate, which is still
+	 * owed. */
 	bool in_doubt = start == LIVE_TAKES_OVER && !mutant("key-update-omitted");
 	if (live_is_tls13(l) && (in_doubt || part->key_update == KEY_UPDATE_OWED))
 		l->owed = OWES_KEY_UPDATE;

@@ -43,7 +43,7 @@ uint64_t live_key_update_wait_ms(const struct live *l, uint64_t now_ms)
 	return l->rate.key_updates_paid_ms > free_ms ? l->rate.key_updates_paid_ms - free_ms : 0;
 }
 
-/* 1, or 0: the client had to wait, or too many in a row made it wait. A short wait shows only that one was opened late.
+/* false: the client had to wait, or too many in a row made it wait. A short wait shows only that one was opened late.
  */
 static bool takes_key_update(struct live *l, uint64_t now_ms)
 {

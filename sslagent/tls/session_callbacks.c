@@ -161,7 +161,6 @@ static bool makes_resumable(const struct handshake *h)
 	       h->listener->conf->tls.extended_master_secret == CONF_EMS_OPTIONAL;
 }
 
-/* 1 when the decoded session and the facts of the object agree, else 0. */
 static bool session_matches(const struct handshake *h, const SSL_SESSION *session, const uint8_t *id, size_t len)
 {
 	unsigned own_len = 0;

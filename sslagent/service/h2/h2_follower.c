@@ -425,7 +425,7 @@ uint32_t h2_head_under_way(const struct h2_follower *h)
 	return is_body ? 0 : h->unit;
 }
 
-int h2_begins_stream(const struct h2_follower *h)
+bool h2_begins_stream(const struct h2_follower *h)
 {
 	return h->phase == H2_FOLLOWS && h->client_block != 0 && h->client_block == h->newest && h->newest > h->last &&
 	       h2_streams_has(&h->streams, h->newest);

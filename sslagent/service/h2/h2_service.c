@@ -59,7 +59,7 @@ static enum service_end h2_service_backend_ended(struct service *s)
 	return (h->streams.count == 0 && !h2_is_amid_answer(h)) || h2_failed(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
-static int h2_service_said_last(const struct service *s)
+static bool h2_service_said_last(const struct service *s)
 {
 	return h2_said_last(s->state);
 }
@@ -104,7 +104,7 @@ static void h2_service_strand(struct service *s)
 		h->phase = H2_STRANDED;
 }
 
-static int is_stranded(const struct service *s)
+static bool is_stranded(const struct service *s)
 {
 	return ((const struct h2_follower *)s->state)->phase == H2_STRANDED;
 }

@@ -95,7 +95,7 @@ static void delivered_look(const uint8_t *head, const struct response_head *h, u
 	crypto_generichash_final(&state, out, DELIVERED_LOOK_LEN);
 }
 
-/* 1: the head tells where a body ends, without the end of the connection. Else 0. */
+/* Does the head tell where a body ends, without the end of the connection? */
 static bool is_framed(const struct response_head *h)
 {
 	if (h->status < 200 || h->status == 204 || h->status == 304 || (h->odd & (SEEN_LENGTH | SEEN_CODING)))

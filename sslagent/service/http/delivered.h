@@ -79,7 +79,7 @@ struct repetition {
 	enum { REPETITION_BEGINS, REPETITION_IN_BODY } step;
 };
 
-/* 1: the note is one of these. Else 0. */
+/* Is the note one of these? */
 bool delivered_is_note(const uint8_t *note, size_t len);
 /* @delivered bytes of the answer were delivered. 0 and *out; CSSL_E_TRUNCATED, CSSL_E_TRAILING, CSSL_E_RANGE (the
  * values make no sense), CSSL_E_NOT_FOUND (the note has no digest of these bytes). */

@@ -385,13 +385,13 @@ bool http_said_last(const struct http_follower *h)
 }
 
 /* Now both parsers wait for the first byte of a message, like new parsers. */
-int http_between_exchanges(const struct http_follower *h, struct http_past *past)
+bool http_between_exchanges(const struct http_follower *h, struct http_past *past)
 {
 	if (h->begun != h->asked || h->begun != h->answered || h->response_state != RESPONSE_NONE ||
 		h->persistence != PERSISTENT || h->following != HTTP_FOLLOWS || h->tunnel != NO_TUNNEL)
-		return 0;
+		return false;
 	*past = (struct http_past){ .spoken = h->begun > 0, .repeat = h->repeat, .framing = h->framing };
-	return 1;
+	return true;
 }
 
 bool http_awaits_download(const struct http_follower *h)

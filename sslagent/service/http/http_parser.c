@@ -231,7 +231,6 @@ static size_t make_up(const struct http_parser *p, llhttp_type_t type, int is_co
 		p->is_last & F_CONNECTION_KEEP_ALIVE ? "Connection: keep-alive\r\n" : "", body);
 }
 
-/* 0, or negative: the bytes that were read lead to another point. */
 static bool stands_as_told(llhttp_errno_t e, enum http_standing standing)
 {
 	return standing == HTTP_BROKEN     ? e != HPE_OK

@@ -63,7 +63,7 @@ static size_t http_service_from_client(struct service *s, enum service_until unt
 
 	if (!h)
 		return len;
-	const int was_between = http_between_exchanges(h, &past);
+	const bool was_between = http_between_exchanges(h, &past);
 	const uint32_t begun = h->begun;
 	if (http_follow_request(h, data, len, until, &used) == HTTP_GAVE_UP) {
 		http_service_give_up(s);
@@ -101,7 +101,7 @@ static enum service_end http_service_backend_ended(struct service *s)
 	return http_follow_response_end(s->state) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
-static int http_service_said_last(const struct service *s)
+static bool http_service_said_last(const struct service *s)
 {
 	return http_said_last(s->state);
 }
@@ -113,7 +113,7 @@ static enum service_place http_service_place(const struct service *s)
 	return http_answering(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
 }
 
-static int is_being_asked(const struct service *s)
+static bool is_being_asked(const struct service *s)
 {
 	return s->state && http_asking(s->state);
 }
@@ -155,7 +155,7 @@ static enum service_repeat http_service_repeat(const struct service *s)
 }
 
 /* The first attempt has ended with its connection. */
-static int may_ask_again(const struct service *s)
+static bool may_ask_again(const struct service *s)
 {
 	/* law 10: of two requests the backend may have answered one */
 	return http_outstanding(s->state) == 1 && !http_answering(s->state) &&

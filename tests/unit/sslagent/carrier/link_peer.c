@@ -9,7 +9,7 @@ struct peer p, q;
 
 int agent_leaves;
 
-static int is_leaving(const void *process)
+static bool is_leaving(const void *process)
 {
 	return agent_leaves;
 }
