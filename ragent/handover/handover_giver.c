@@ -70,14 +70,14 @@ struct handover_giver {
 	enum { GIVER_WAITS, GIVER_WAITS_NO_MORE } patience; /* for owners of connections of the worker that gives */
 };
 
-bool giver_may_go(enum giver_state from, enum giver_state to)
+bool handover_giver_may_go(enum giver_state from, enum giver_state to)
 {
 	return (state_rows[from].may_go_to >> to) & 1;
 }
 
 static void giver_move(struct handover_giver *g, enum giver_state to)
 {
-	assert(giver_may_go(g->state, to));
+	assert(handover_giver_may_go(g->state, to));
 	log_event(LOG_DEBUG, NULL, "handover", "from=%s to=%s", state_rows[g->state].name, state_rows[to].name);
 	g->state = to;
 	g->p.shared->is_given = to != GIVER_ALONE;

@@ -51,6 +51,6 @@ int handover_giver_fd(const struct handover_giver *g);
 void handover_giver_destroy(struct handover_giver *g);
 
 /* 1 when the drawing above has this change, else 0. */
-bool giver_may_go(enum giver_state from, enum giver_state to);
+bool handover_giver_may_go(enum giver_state from, enum giver_state to);
 
 #endif

@@ -315,7 +315,7 @@ static void on_revoked(void *ctx, struct revoke_result *r)
 
 static void revoke_sessions(struct asked *q)
 {
-	int r = revoke_check(q->request->revoke);
+	int r = tombstones_check(q->request->revoke);
 
 	if (r == 0) {
 		cluster_revoke(q->home->agent->cluster, q->request->revoke, on_revoked, q);

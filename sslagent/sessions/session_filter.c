@@ -87,7 +87,7 @@ bool session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilte
 	return cssl__session_filter__pack(b, packed_b) == len && memcmp(packed_a, packed_b, len) == 0;
 }
 
-void certificate_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN])
+void session_filter_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN])
 {
 	crypto_hash_sha256(out, der, len);
 }

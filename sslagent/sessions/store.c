@@ -242,7 +242,7 @@ static int store_put_locked(struct store *s, struct shelf_shard *shard, const st
 	if (store_expiry(s, offer) <= now_ms)
 		return CSSL_E_EXPIRED;
 	if (offer->obj->certificate) {
-		certificate_hash(offer->obj->certificate, offer->obj->certificate_len, hash);
+		session_filter_hash(offer->obj->certificate, offer->obj->certificate_len, hash);
 		seen.client_certificate = hash;
 	}
 	if (tombstones_hit(s->tombstones, &seen))

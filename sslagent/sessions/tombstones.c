@@ -212,7 +212,7 @@ static int add_filter(struct tombstones *t, Cssl__SessionFilter *f, int64_t revo
 	return 0;
 }
 
-int revoke_check(const revoke_what *what)
+int tombstones_check(const revoke_what *what)
 {
 	const Cssl__SessionFilter *f = what->matching;
 	struct key k;
@@ -231,7 +231,7 @@ int revoke_check(const revoke_what *what)
 int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoked_ms, int64_t now_ms)
 {
 	struct key k;
-	int r = revoke_check(what);
+	int r = tombstones_check(what);
 
 	if (r)
 		return r;
