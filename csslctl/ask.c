@@ -10,7 +10,7 @@
 #include "csslctl/api.h"
 #include "csslctl/text.h"
 
-uint64_t now_ms(void)
+uint64_t ask_now_ms(void)
 {
 	struct timespec t;
 

@@ -145,8 +145,8 @@ enum exit_code command_agents(struct invocation *in)
 
 	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &wait_ms) < 0))
 		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);
-	const uint64_t end_ms = now_ms() + wait_ms;
-	for (uint64_t at_ms; !ready && (at_ms = now_ms()) < end_ms;) {
+	const uint64_t end_ms = ask_now_ms() + wait_ms;
+	for (uint64_t at_ms; !ready && (at_ms = ask_now_ms()) < end_ms;) {
 		api_wait_at_most(in->api, (long)(end_ms - at_ms));
 		ready = all_are_ready(in);
 		if (!ready)

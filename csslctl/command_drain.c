@@ -16,7 +16,7 @@ static void draining_say(struct progress *p, const json_t *drain)
 	snprintf(words, sizeof words, "%" PRIu64 " left, %" PRIu64 " moved, %" PRIu64 " rested, %" PRIu64 " ended, %s",
 		left, member_integer(drain, "moved"), member_integer(drain, "rested"), member_integer(drain, "ended"),
 		duration_text(member_integer(drain, "elapsed_ms") * 1000, elapsed));
-	progress_show(p, left < total ? total - left : 0, total, words, now_ms());
+	progress_show(p, left < total ? total - left : 0, total, words, ask_now_ms());
 }
 
 /* Watch until the drain is over; *answer is the agent's last state. */
