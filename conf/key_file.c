@@ -67,7 +67,7 @@ int key_file_open(const char *path, enum key_file_kind kind, char *why, size_t w
 	return r;
 }
 
-static int read_all(int fd, char *text, size_t cap, size_t *len)
+static int key_file_read_all(int fd, char *text, size_t cap, size_t *len)
 {
 	for (*len = 0; *len < cap;) {
 		ssize_t n = read(fd, text + *len, cap - *len);
@@ -98,7 +98,7 @@ static int read_ring(int fd, const char *path, char *text, struct key_ring *ring
 {
 	size_t len;
 	unsigned line = 0;
-	int r = read_all(fd, text, KEY_TEXT_MAX, &len);
+	int r = key_file_read_all(fd, text, KEY_TEXT_MAX, &len);
 	if (r) {
 		snprintf(error, error_cap, "%s: found %s, expected at most %u bytes", path,
 			r == CSSL_E_TOO_LONG ? "a larger file" : "no end of it", KEY_TEXT_MAX - 1);

@@ -121,14 +121,14 @@ void handover_message_clear(struct handover_message *m)
 
 /* --- over the UNIX socket --- */
 
-static uint64_t now_ms(void)
+static uint64_t handover_now_ms(void)
 {
 	return notes_now_ns() / 1000000;
 }
 
 static uint64_t handover_end_of(uint64_t limit_ms)
 {
-	return limit_ms == HANDOVER_NO_LIMIT ? limit_ms : now_ms() + limit_ms;
+	return limit_ms == HANDOVER_NO_LIMIT ? limit_ms : handover_now_ms() + limit_ms;
 }
 
 /* Wait until @fd has one of @events. 0 or negative. */
@@ -136,7 +136,7 @@ static int handover_channel_poll(int fd, short events, uint64_t end_ms)
 {
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = events };
-		const uint64_t now = now_ms();
+		const uint64_t now = handover_now_ms();
 		if (end_ms != HANDOVER_NO_LIMIT && now >= end_ms)
 			return UV_ETIMEDOUT;
 		int r = poll(&p, 1, end_ms == HANDOVER_NO_LIMIT ? -1 : (int)(end_ms - now));

@@ -346,7 +346,7 @@ static bool is_to_end(const struct notes *n, const struct saved *own, int fd)
 }
 
 /* @own NULL: all of them. */
-static void end_all(struct notes *n, const struct saved *own)
+static void leftovers_reset_all(struct notes *n, const struct saved *own)
 {
 	struct leftovers l = { 0 };
 	struct numbers all = { 0 };
@@ -369,7 +369,7 @@ static void end_all(struct notes *n, const struct saved *own)
 void leftovers_end_all_blindly(struct notes *n)
 {
 	if (atomic_load(&n->shared->shared_worker) == 0)
-		end_all(n, NULL);
+		leftovers_reset_all(n, NULL);
 }
 
 void leftovers_end_all(struct notes *n)
@@ -378,8 +378,8 @@ void leftovers_end_all(struct notes *n)
 	struct saved own = { 0 };
 
 	if (shared == 0)
-		end_all(n, NULL);
+		leftovers_reset_all(n, NULL);
 	else if (list_saved_but(&own, n, shared - 1) == 0)
-		end_all(n, &own);
+		leftovers_reset_all(n, &own);
 	free(own.at);
 }

@@ -38,7 +38,7 @@ bool link_may_go(enum link_state from, enum link_state to)
 	return (state_rows[from].may_go_to >> to) & 1;
 }
 
-static bool is_open(const struct link *l)
+static bool link_up(const struct link *l)
 {
 	return l->state == LINK_UP || l->state == LINK_SUSPECT;
 }
@@ -93,7 +93,7 @@ static void log_loss(const struct link *l)
 
 	if (l->wish != LINK_TO_STAY)
 		return;
-	if (is_open(l)) {
+	if (link_up(l)) {
 		counter_add(&l->p.counters->links_lost, 1);
 		log_event(LOG_WARNING, NULL, "link lost", "agent=%s worker=%u streams=%u cause=%s", l->p.agent->name,
 			l->p.agent_worker, l->streams.count, cause);
@@ -119,9 +119,9 @@ static void link_lose(struct link *l)
 	struct streams lost = l->streams;
 
 	log_loss(l);
-	if (is_open(l))
+	if (link_up(l))
 		l->fate = (uint8_t)peer_process_fate(&l->process);
-	if (is_open(l) && lost.count && link_comes_again(l))
+	if (link_up(l) && lost.count && link_comes_again(l))
 		l->backoff_ms = 0;
 	stop_awaiting_death(l);
 	peer_process_forget(&l->process);
@@ -158,7 +158,7 @@ static bool await_death(struct link *l)
 	const bool ended = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET;
 	const int fd = peer_process_fd(&l->process);
 
-	if (!is_open(l) || !ended || l->wish != LINK_TO_STAY || fd < 0 || peer_process_fate(&l->process) == PEER_DEAD)
+	if (!link_up(l) || !ended || l->wish != LINK_TO_STAY || fd < 0 || peer_process_fate(&l->process) == PEER_DEAD)
 		return false;
 	l->death = watch_start(l->p.worker, fd, on_death, l);
 	if (!l->death)
@@ -208,7 +208,7 @@ void link_heard(struct link *l)
 
 /* --- opening --- */
 
-void link_is_up(struct link *l, const struct link_hello *peer)
+void link_on_up(struct link *l, const struct link_hello *peer)
 {
 	l->handles++;
 	stream_set_lost_limit(&l->framed.stream, l->p.health.lost_ms);
@@ -222,7 +222,7 @@ void link_is_up(struct link *l, const struct link_hello *peer)
 	link_move(l, LINK_UP);
 }
 
-void link_is_open(struct link *l, int fd, const struct link_keys *keys)
+void link_on_open(struct link *l, int fd, const struct link_keys *keys)
 {
 	struct link_opening *o = &l->opening;
 	const int memory = o->memory;
@@ -240,7 +240,7 @@ void link_is_open(struct link *l, int fd, const struct link_keys *keys)
 	o->memory = -1;
 	r = memory < 0 ? 0 : framed_share(&l->framed, memory, RINGS_MAKER); /* before the first frame */
 	l->next_stream = 1;
-	link_is_up(l, opening_peer(o->opening));
+	link_on_up(l, opening_peer(o->opening));
 	if (r < 0)
 		link_fail(l, r);
 	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u bytes=%s", l->p.agent->name, l->p.agent_worker,
@@ -390,5 +390,5 @@ int link_failure(const struct link *l)
 
 bool link_open(const struct link *l)
 {
-	return is_open(l) && !l->failure;
+	return link_up(l) && !l->failure;
 }

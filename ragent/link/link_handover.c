@@ -149,7 +149,7 @@ static void link_go_on(struct link *l, const struct parsed *p, const struct link
 	l->next_stream = p->link.next_stream;
 	l->process = peer_process_of(d->socket, d->pidfd);
 	l->wish = LINK_TO_STAY;
-	link_is_up(l, &p->link.peer);
+	link_on_up(l, &p->link.peer);
 	if (shared < 0)
 		link_fail(l, shared);
 }

@@ -91,7 +91,7 @@ static void link_opening_give_away(struct link *l)
 	}
 	deadline_cancel(&o->deadline);
 	opening_result(o->opening, &keys);
-	link_is_open(l, fd, &keys);
+	link_on_open(l, fd, &keys);
 	link_opening_close(l);
 	sodium_memzero(&keys, sizeof keys);
 }

@@ -45,7 +45,7 @@ uint64_t carrier_home_add_link(struct carrier_home *home, struct carrier_link *l
 	return ++home->links_begun;
 }
 
-static void remove_from(struct carrier_link **at, struct carrier_link *l)
+static void carrier_home_remove_from(struct carrier_link **at, struct carrier_link *l)
 {
 	while (*at && *at != l)
 		at = &(*at)->next;
@@ -55,8 +55,8 @@ static void remove_from(struct carrier_link **at, struct carrier_link *l)
 
 void carrier_home_remove_link(struct carrier_home *home, struct carrier_link *l)
 {
-	remove_from(&home->links, l);
-	remove_from(&home->parked, l);
+	carrier_home_remove_from(&home->links, l);
+	carrier_home_remove_from(&home->parked, l);
 }
 
 struct carrier_link *carrier_home_find_link(struct carrier_home *home, uint64_t number)

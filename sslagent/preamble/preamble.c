@@ -15,7 +15,7 @@
 
 /* --- the worker's --- */
 
-static void bury_all(struct turn_end *t)
+static void preamble_bury_all(struct turn_end *t)
 {
 	struct preamble_home *home = container_of(t, struct preamble_home, burial);
 
@@ -32,7 +32,7 @@ int preamble_home_open(struct preamble_home *home)
 
 	home->window_len = conf->limits.window_len;
 	home->max = conf->limits.preambles;
-	home->burial.fn = bury_all;
+	home->burial.fn = preamble_bury_all;
 	home->direct = handshake_limit_create(conf->limits.preambles, conf->limits.preambles_per_source);
 	home->rules = calloc(conf->listener_count + 1, sizeof *home->rules);
 	for (size_t i = 0; home->rules && i < conf->listener_count; i++) {
@@ -52,7 +52,7 @@ int preamble_home_open(struct preamble_home *home)
 
 void preamble_home_release(struct preamble_home *home)
 {
-	bury_all(&home->burial);
+	preamble_bury_all(&home->burial);
 	handshake_limit_destroy(home->direct);
 	free(home->rules);
 	home->rules = NULL;

@@ -210,7 +210,7 @@ static void count_refusal(struct preamble *p, enum smtp_relay_state before)
 		count(COUNT_MAIL_CLIENTS_REFUSED);
 }
 
-static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+static size_t relay_on_backend_data(void *user, uint8_t *data, size_t len)
 {
 	struct preamble *p = user;
 	const enum smtp_relay_state before = p->relay->relay.state;
@@ -233,12 +233,12 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 	return used;
 }
 
-static void on_backend_written(void *user, size_t len)
+static void relay_on_backend_written(void *user, size_t len)
 {
 	preamble_relay_look(user);
 }
 
-static void on_backend_end(void *user, enum stream_end end, int uv_error)
+static void relay_on_backend_end(void *user, enum stream_end end, int uv_error)
 {
 	struct preamble *p = user;
 
@@ -255,7 +255,7 @@ static void on_backend_end(void *user, enum stream_end end, int uv_error)
 }
 
 static const struct backend_user_ops backend_ops = {
-	.on_data = on_backend_data, .on_written = on_backend_written, .on_end = on_backend_end
+	.on_data = relay_on_backend_data, .on_written = relay_on_backend_written, .on_end = relay_on_backend_end
 };
 
 static struct backend *connect_backend(struct preamble *p)

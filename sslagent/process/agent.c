@@ -183,7 +183,7 @@ static uint64_t patience_ms(const struct agent *a, uint32_t links)
 	return (uint64_t)drain_ms + AGENT_GRACE_MS;
 }
 
-static void on_watch(void *ctx)
+static void agent_on_watch(void *ctx)
 {
 	struct agent *a = ctx;
 	uint32_t left = 0, links = 0;
@@ -219,7 +219,7 @@ static void agent_leave(struct agent *a)
 	log_event(LOG_INFO, NULL, "leaving", NULL);
 	for (unsigned i = 0; i < a->worker_count; i++)
 		worker_post(a->workers[i].worker, agent_on_leaving, &a->workers[i]);
-	a->watch = timer_start(a->main, on_watch, a, WATCH_MS, WATCH_MS);
+	a->watch = timer_start(a->main, agent_on_watch, a, WATCH_MS, WATCH_MS);
 	if (!a->watch)
 		agent_stop(a);
 }

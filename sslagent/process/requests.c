@@ -290,7 +290,7 @@ static void list_sessions(struct asked *q)
 
 /* --- revocation --- */
 
-static void on_revoked(void *ctx, struct revoke_result *r)
+static void request_on_revoked(void *ctx, struct revoke_result *r)
 {
 	struct asked *q = ctx;
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
@@ -318,7 +318,7 @@ static void revoke_sessions(struct asked *q)
 	int r = tombstones_check(q->request->revoke);
 
 	if (r == 0) {
-		cluster_revoke(q->home->agent->cluster, q->request->revoke, on_revoked, q);
+		cluster_revoke(q->home->agent->cluster, q->request->revoke, request_on_revoked, q);
 		return;
 	}
 	respond_plainly(q, r);
@@ -327,7 +327,7 @@ static void revoke_sessions(struct asked *q)
 
 /* --- requests --- */
 
-static void on_main(struct worker *w, void *arg)
+static void request_on_main(struct worker *w, void *arg)
 {
 	struct asked *q = arg;
 	struct agent *a = q->home->agent;
@@ -363,7 +363,7 @@ void agent_request(void *process, uint64_t link_number, Cssl__LinkRequest *reque
 	} else {
 		snprintf(q->ragent, sizeof q->ragent, "%s",
 			carrier_link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
-		if (worker_post(home->agent->main, on_main, q) == 0)
+		if (worker_post(home->agent->main, request_on_main, q) == 0)
 			return;
 	}
 	asked_destroy(q);

@@ -90,13 +90,13 @@ static int read_certificates(BIO *in, struct tls_certificate *c)
 	return 0;
 }
 
-static int read_key(BIO *in, struct tls_certificate *c)
+static int certificate_read_key(BIO *in, struct tls_certificate *c)
 {
 	c->key = PEM_read_bio_PrivateKey_ex(in, NULL, on_passphrase, NULL, tls_library(), NULL);
 	return c->key ? 0 : CSSL_E_CONFIG;
 }
 
-static int read_file(const struct loading *l, char *const *field, enum pem_kind kind,
+static int certificate_read_file(const struct loading *l, char *const *field, enum pem_kind kind,
 	int (*read)(BIO *in, struct tls_certificate *c), struct tls_certificate *c)
 {
 	char why[WHY_MAX];
@@ -168,7 +168,7 @@ static int find_names(struct tls_certificate *c)
 
 static int load_key(const struct loading *l, struct tls_certificate *c)
 {
-	const int r = read_file(l, &l->from->key, PEM_KEY, read_key, c);
+	const int r = certificate_read_file(l, &l->from->key, PEM_KEY, certificate_read_key, c);
 
 	if (r == 0 && type_of(c->key, &c->type) < 0)
 		return certificate_fault(
@@ -220,7 +220,7 @@ int tls_certificate_load(const struct conf *conf, const struct conf_certificate 
 	struct tls_certificate c = { .from = from };
 
 	ERR_clear_error();
-	int r = read_file(&l, &from->chain, PEM_CHAIN, read_certificates, &c);
+	int r = certificate_read_file(&l, &from->chain, PEM_CHAIN, read_certificates, &c);
 	const int r_of_key = load_key(&l, &c); /* both faults are told */
 	r = r ? r : r_of_key;
 	if (r == 0)
