@@ -17,7 +17,7 @@ void complaints_start(struct complaints *c, const char *file, char *out, size_t 
 		out[0] = '\0';
 }
 
-static void append(struct complaints *c, const char *line)
+static void complaints_append(struct complaints *c, const char *line)
 {
 	c->count++;
 	size_t need = strlen(line) + (c->len > 0);
@@ -32,33 +32,33 @@ static void append(struct complaints *c, const char *line)
 		snprintf(c->out + c->len, c->cap - c->len, "\n... and %u more", c->unsaid);
 }
 
-static size_t place(const struct complaints *c, unsigned line, char *out, size_t cap)
+static size_t complaints_place(const struct complaints *c, unsigned line, char *out, size_t cap)
 {
 	int n = line > 0 ? snprintf(out, cap, "%.200s:%u: ", c->file, line) : snprintf(out, cap, "%.200s: ", c->file);
 	return (size_t)n;
 }
 
-static void say(
+static void complaints_say(
 	struct complaints *c, unsigned line, const char *key, const char *found, const char *expected, va_list args)
 {
 	char text[LINE_MAX_LEN];
-	size_t len = place(c, line, text, sizeof text);
+	size_t len = complaints_place(c, line, text, sizeof text);
 	if (key)
 		len += (size_t)snprintf(text + len, sizeof text - len, "key '%.80s': ", key);
 	len += (size_t)snprintf(text + len, sizeof text - len, "found %.200s, expected ", found);
 	vsnprintf(text + len, sizeof text - len, expected, args);
-	append(c, text);
+	complaints_append(c, text);
 }
 
 void complain(struct complaints *c, unsigned line, const char *key, const char *found, const char *expected, ...)
 {
 	va_list args;
 	va_start(args, expected);
-	say(c, line, key, found, expected, args);
+	complaints_say(c, line, key, found, expected, args);
 	va_end(args);
 }
 
-static void quote(char out[static VALUE_MAX_LEN + 6], const char *value)
+static void complaints_quote(char out[static VALUE_MAX_LEN + 6], const char *value)
 {
 	size_t n = 0;
 	out[n++] = '\'';
@@ -74,21 +74,21 @@ void complain_value(struct complaints *c, unsigned line, const char *key, const 
 {
 	char quoted[VALUE_MAX_LEN + 6];
 	va_list args;
-	quote(quoted, value);
+	complaints_quote(quoted, value);
 	va_start(args, expected);
-	say(c, line, key, quoted, expected, args);
+	complaints_say(c, line, key, quoted, expected, args);
 	va_end(args);
 }
 
 void complain_plain(struct complaints *c, unsigned line, const char *sentence, ...)
 {
 	char text[LINE_MAX_LEN];
-	size_t len = place(c, line, text, sizeof text);
+	size_t len = complaints_place(c, line, text, sizeof text);
 	va_list args;
 	va_start(args, sentence);
 	vsnprintf(text + len, sizeof text - len, sentence, args);
 	va_end(args);
-	append(c, text);
+	complaints_append(c, text);
 }
 
 /* --- the word that was meant: Levenshtein's distance, and the largest distance of a typing mistake --- */
@@ -96,7 +96,7 @@ void complain_plain(struct complaints *c, unsigned line, const char *sentence, .
 #define WORD_LEN_MAX 40u
 
 /* How many letters to change, add or drop. */
-static size_t distance(const char *a, const char *b)
+static size_t complaints_distance(const char *a, const char *b)
 {
 	size_t row[WORD_LEN_MAX + 1];
 	const size_t a_len = strlen(a), b_len = strlen(b);
@@ -119,7 +119,7 @@ static size_t distance(const char *a, const char *b)
 
 void nearest_try(struct nearest *n, const char *word)
 {
-	const size_t d = distance(n->written, word);
+	const size_t d = complaints_distance(n->written, word);
 	if (d < n->distance) {
 		n->distance = d;
 		n->word = word;

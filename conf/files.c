@@ -26,27 +26,27 @@ struct checker {
 	const struct conf_file *file;
 };
 
-static struct checker begin(const struct conf *c, char *error, size_t error_cap)
+static struct checker checker_begin(const struct conf *c, char *error, size_t error_cap)
 {
 	struct checker k = { .conf = c, .file = &c->file };
 	complaints_start(&k.complaints, c->file.path, error, error_cap);
 	return k;
 }
 
-static int end(const struct checker *k)
+static int checker_end(const struct checker *k)
 {
 	return k->complaints.count > 0 ? CSSL_E_CONFIG : 0;
 }
 
-static bool may(const char *path, int mode)
+static bool checker_may(const char *path, int mode)
 {
 	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
 }
 
 /* Where to complain of the file @path; of what only its own host can tell if @path is NULL. */
-static struct complaints *about(struct checker *k, const char *path)
+static struct complaints *checker_about(struct checker *k, const char *path)
 {
-	return k->unread && !(path && may(path, R_OK)) ? k->unread : &k->complaints;
+	return k->unread && !(path && checker_may(path, R_OK)) ? k->unread : &k->complaints;
 }
 
 /* @field: the member that has the path, for its line number. */
@@ -55,7 +55,7 @@ static void check_ring(struct checker *k, const char *key, char *const *field)
 	char why[WHY_MAX];
 	struct key_ring *ring = conf_read_key(*field, why, sizeof why);
 	if (!ring)
-		complain_plain(about(k, *field), conf_line(k->file, field), "key '%s': %s", key, why);
+		complain_plain(checker_about(k, *field), conf_line(k->file, field), "key '%s': %s", key, why);
 	sodium_free(ring);
 }
 
@@ -66,7 +66,7 @@ static void check_opens(struct checker *k, const char *key, enum key_file_kind k
 	if (fd >= 0)
 		close(fd);
 	else if (*field)
-		complain_plain(about(k, *field), conf_line(k->file, field), "key '%s': %s", key, why);
+		complain_plain(checker_about(k, *field), conf_line(k->file, field), "key '%s': %s", key, why);
 }
 
 /* The file itself will be made in its folder. One in /run may be made by the service manager, at the start. */
@@ -75,8 +75,8 @@ static void check_folder(struct checker *k, const char *key, const void *field, 
 	const char *slash = path ? strrchr(path, '/') : NULL;
 	char folder[PATH_MAX];
 	snprintf(folder, sizeof folder, "%.*s/", slash ? (int)(slash - path) : 1, slash ? path : ".");
-	if (path && !may(folder, W_OK | X_OK) && (errno != ENOENT || strncmp(folder, "/run/", 5) != 0))
-		complain_value(about(k, NULL), conf_line(k->file, field), key, path,
+	if (path && !checker_may(folder, W_OK | X_OK) && (errno != ENOENT || strncmp(folder, "/run/", 5) != 0))
+		complain_value(checker_about(k, NULL), conf_line(k->file, field), key, path,
 			"a path in a folder that this user can write: %s", strerror(errno));
 }
 
@@ -93,7 +93,7 @@ static void check_log(struct checker *k, const char *key, char *const *field)
 	if (r == -ENOENT)
 		check_folder(k, key, field, *field);
 	else if (r < 0)
-		complain_value(about(k, NULL), conf_line(k->file, field), key, *field,
+		complain_value(checker_about(k, NULL), conf_line(k->file, field), key, *field,
 			"a file to which lines can be appended, and no link: %s", strerror(-r));
 }
 
@@ -101,7 +101,7 @@ static void check_log(struct checker *k, const char *key, char *const *field)
 static void check_user(struct checker *k, char *const *user)
 {
 	if (*user && (k->unread || geteuid() == 0) && !getpwnam(*user))
-		complain_value(about(k, NULL), conf_line(k->file, user), "user", *user, "a user of this host");
+		complain_value(checker_about(k, NULL), conf_line(k->file, user), "user", *user, "a user of this host");
 }
 
 static void check_ragent(struct checker *k, const struct conf_ragent *r)
@@ -123,7 +123,7 @@ static void check_agent(struct checker *k, const struct conf_agent *a)
 	const struct group *g = a->link_group ? getgrnam(a->link_group) : NULL;
 	check_socket(k, "link", &a->link);
 	if (a->link_group && (!g || (!k->unread && !may_give_to(g->gr_gid))))
-		complain_value(about(k, NULL), conf_line(k->file, &a->link_group), "link_group", a->link_group,
+		complain_value(checker_about(k, NULL), conf_line(k->file, &a->link_group), "link_group", a->link_group,
 			"a group of this %s", g ? "user" : "host");
 	check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
 	check_log(k, "access_log", &a->access_log);
@@ -154,28 +154,28 @@ static void check_keys_and_log(struct checker *k, enum conf_reader who)
 
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap)
 {
-	struct checker k = begin(c, error, error_cap);
+	struct checker k = checker_begin(c, error, error_cap);
 	if (who == CONF_FOR_RELOAD)
 		check_certificates(&k);
 	else
 		check_keys_and_log(&k, who);
-	return end(&k);
+	return checker_end(&k);
 }
 
 int conf_check_node(
 	const struct conf *c, const struct conf_ragent *r, const struct conf_agent *a, char *error, size_t error_cap)
 {
-	struct checker k = begin(c, error, error_cap);
+	struct checker k = checker_begin(c, error, error_cap);
 	if (r)
 		check_ragent(&k, r);
 	if (a)
 		check_agent(&k, a);
-	return end(&k);
+	return checker_end(&k);
 }
 
 int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, char *unread, size_t unread_cap)
 {
-	struct checker k = begin(c, error, error_cap);
+	struct checker k = checker_begin(c, error, error_cap);
 	struct complaints elsewhere;
 	complaints_start(&elsewhere, c->file.path, unread, unread_cap);
 	k.unread = &elsewhere;
@@ -185,7 +185,7 @@ int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, cha
 		check_ragent(&k, &c->ragents[i]);
 	for (size_t i = 0; i < c->agent_count; i++)
 		check_agent(&k, &c->agents[i]);
-	return end(&k);
+	return checker_end(&k);
 }
 
 int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size_t error_cap)
@@ -198,14 +198,14 @@ int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size
 	check_folder(&k, "status", &c->status, c->status);
 	check_folder(&k, "handover", &c->handover, c->handover);
 	check_user(&k, &c->user);
-	return end(&k);
+	return checker_end(&k);
 }
 
 /* --- addresses of this host --- */
 
 /* Tried at a port that the kernel chooses. Where it lets programs use addresses that are yet to come
  * (net.ipv4.ip_nonlocal_bind), all are good. */
-static bool is_here(const struct sockaddr_storage *address)
+static bool address_is_here(const struct sockaddr_storage *address)
 {
 	struct sockaddr_storage any_port = *address;
 	struct sockaddr *a = (struct sockaddr *)&any_port;
@@ -221,7 +221,7 @@ static void check_address(
 	struct complaints *k, const struct conf_smtpproxy *c, const char *key, const struct sockaddr_storage *address)
 {
 	char text[ADDRESS_TEXT_MAX];
-	if (address->ss_family != AF_UNIX && !is_here(address))
+	if (address->ss_family != AF_UNIX && !address_is_here(address))
 		complain_value(k, conf_line(&c->file, address), key,
 			address_format((const struct sockaddr *)address, text), "an address of this host");
 }

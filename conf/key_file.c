@@ -29,7 +29,7 @@ static const struct {
 	[KEY_FILE_PUBLIC] = { 0, "", "", "" },
 };
 
-static int check(int fd, const char *path, enum key_file_kind kind, char *why, size_t why_cap)
+static int key_file_check(int fd, const char *path, enum key_file_kind kind, char *why, size_t why_cap)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0) {
@@ -60,14 +60,14 @@ int key_file_open(const char *path, enum key_file_kind kind, char *why, size_t w
 					  : "");
 		return CSSL_E_CONFIG;
 	}
-	int r = check(fd, path, kind, why, why_cap);
+	int r = key_file_check(fd, path, kind, why, why_cap);
 	if (r == 0)
 		return fd;
 	close(fd);
 	return r;
 }
 
-static int read_all(int fd, char *text, size_t cap, size_t *len)
+static int key_file_read_all(int fd, char *text, size_t cap, size_t *len)
 {
 	for (*len = 0; *len < cap;) {
 		ssize_t n = read(fd, text + *len, cap - *len);
@@ -98,7 +98,7 @@ static int read_ring(int fd, const char *path, char *text, struct key_ring *ring
 {
 	size_t len;
 	unsigned line = 0;
-	int r = read_all(fd, text, KEY_TEXT_MAX, &len);
+	int r = key_file_read_all(fd, text, KEY_TEXT_MAX, &len);
 	if (r) {
 		snprintf(error, error_cap, "%s: found %s, expected at most %u bytes", path,
 			r == CSSL_E_TOO_LONG ? "a larger file" : "no end of it", KEY_TEXT_MAX - 1);

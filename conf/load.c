@@ -67,7 +67,7 @@ static bool claim_text(const struct schema_row *row, enum schema_type type, cons
 	return true;
 }
 
-static void claim(
+static void loader_claim(
 	struct loader *l, const struct schema_row *row, enum schema_type type, const struct node *n, const void *field)
 {
 	struct claim *mine = calloc(1, sizeof *mine);
@@ -102,7 +102,7 @@ static void check_reference(struct loader *l, const struct schema_row *row, cons
 	complain_value(l->complaints, n->line, row->key, n->text, "the name of one of the %s", row->refers_to);
 }
 
-static void mark(struct loader *l, const void *field, unsigned line)
+static void loader_mark(struct loader *l, const void *field, unsigned line)
 {
 	struct conf_file *f = l->object;
 	if (array_make_room(&f->marks, &f->mark_cap, f->mark_count, sizeof *f->marks))
@@ -129,9 +129,9 @@ static void load_scalar(struct loader *l, const struct schema_row *row, enum sch
 		complain_value(l->complaints, n->line, row->key, n->text, "%s", value_expected(row, type, expected));
 		return;
 	}
-	mark(l, field, n->line);
+	loader_mark(l, field, n->line);
 	if (row->unique != SCHEMA_REPEATABLE)
-		claim(l, row, type, n, field);
+		loader_claim(l, row, type, n, field);
 	if (row->refers_to)
 		check_reference(l, row, n);
 }

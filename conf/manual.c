@@ -12,7 +12,7 @@
 #define WHAT_MAX   (VALUE_EXPECTED_MAX + 64u)
 
 /* "a list, each an address; required; default 5s" */
-static const char *describe(const struct schema_row *row, char out[static WHAT_MAX])
+static const char *manual_describe(const struct schema_row *row, char out[static WHAT_MAX])
 {
 	char expected[VALUE_EXPECTED_MAX];
 	const char *what = row->type == SCHEMA_MAP ? "a map"
@@ -61,7 +61,7 @@ static void print_map(FILE *out, const struct schema_map *map, unsigned depth)
 
 	for (const struct schema_row *row = map->rows; row->key; row++) {
 		print_indent(out, depth);
-		fprintf(out, "%s: %s\n", row->key, describe(row, what));
+		fprintf(out, "%s: %s\n", row->key, manual_describe(row, what));
 		print_wrapped(out, depth + 2, row->help);
 		/* one that stands in two places (limits, health) is described at the first */
 		if (row->map && row->presence != SCHEMA_INHERITED)
@@ -89,7 +89,7 @@ static void print_rows(const struct schema_map *map, FILE *out)
 		roff_tag(row->key, NULL, out);
 		roff_line(row->help, out);
 		fputs(".br\n\\fI", out);
-		roff_text(describe(row, what), ROFF_WITHIN_LINE, out);
+		roff_text(manual_describe(row, what), ROFF_WITHIN_LINE, out);
 		fputs("\\fR\n", out);
 		if (!row->map || row->presence == SCHEMA_INHERITED)
 			continue;

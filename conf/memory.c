@@ -39,7 +39,7 @@
 #define TABLE_LIVES         3u
 #define WITHOUT_LIMIT       (1u << 20)
 
-static uint64_t between(uint64_t value, uint64_t min, uint64_t max)
+static uint64_t memory_between(uint64_t value, uint64_t min, uint64_t max)
 {
 	return value < min ? min : value > max ? max : value;
 }
@@ -56,15 +56,15 @@ static unsigned most_workers(const struct conf *c)
 static void derive_limits(struct conf_limits *l, uint64_t memory, unsigned workers)
 {
 	if (l->connections == CONF_DERIVED)
-		l->connections =
-			(uint32_t)between(memory / 16 / MEMORY_OF_RAGENT_CONNECTION, CONNECTIONS_MIN, CONNECTIONS_MAX);
+		l->connections = (uint32_t)memory_between(
+			memory / 16 / MEMORY_OF_RAGENT_CONNECTION, CONNECTIONS_MIN, CONNECTIONS_MAX);
 	if (l->handshakes == CONF_DERIVED)
-		l->handshakes =
-			(uint32_t)between(memory / 32 / workers / MEMORY_OF_HANDSHAKE, HANDSHAKES_MIN, HANDSHAKES_MAX);
+		l->handshakes = (uint32_t)memory_between(
+			memory / 32 / workers / MEMORY_OF_HANDSHAKE, HANDSHAKES_MIN, HANDSHAKES_MAX);
 	if (l->handshakes_per_source == CONF_DERIVED)
 		l->handshakes_per_source = l->handshakes / 2;
 	if (l->kept_len == CONF_DERIVED_SIZE)
-		l->kept_len = between(memory / 16 / MIB * MIB, KEPT_MIN, UINT64_MAX);
+		l->kept_len = memory_between(memory / 16 / MIB * MIB, KEPT_MIN, UINT64_MAX);
 }
 
 void memory_derive(struct conf *c, uint64_t memory)
@@ -75,13 +75,13 @@ void memory_derive(struct conf *c, uint64_t memory)
 	for (size_t i = 0; i < c->ragent_count; i++)
 		derive_limits(&c->ragents[i].limits, m, c->ragents[i].workers);
 	if (conf_line(&c->file, &c->store.bytes) == 0)
-		c->store.bytes = between(m / 8 / MIB * MIB, STORE_MIN, c->store.bytes);
+		c->store.bytes = memory_between(m / 8 / MIB * MIB, STORE_MIN, c->store.bytes);
 	c->memory = m;
 }
 
 uint64_t memory_for_partials(const struct conf_limits *l, unsigned workers)
 {
-	return l->kept_len ? between(l->kept_len / 4 / workers, PARTIALS_MIN, PARTIALS_MAX) : PARTIALS_MAX;
+	return l->kept_len ? memory_between(l->kept_len / 4 / workers, PARTIALS_MIN, PARTIALS_MAX) : PARTIALS_MAX;
 }
 
 static uint64_t of_certificates(const struct conf *c)
@@ -110,7 +110,7 @@ static uint64_t with_control(const struct conf *c, uint64_t connections)
 }
 
 /* @limit 0: none. */
-static struct memory_part limited(const char *what, uint64_t limit, uint64_t each)
+static struct memory_part memory_up_to(const char *what, uint64_t limit, uint64_t each)
 {
 	return (struct memory_part){ what, limit ? limit : 1, limit ? each : UINT64_MAX };
 }
@@ -121,7 +121,7 @@ static struct memory_part limited(const char *what, uint64_t limit, uint64_t eac
 static struct memory_part of_restore(const struct conf_limits *l, uint64_t of_connection)
 {
 	if (l->connections == 0 || l->kept_len == 0)
-		return limited("restore after a death", 0, 0);
+		return memory_up_to("restore after a death", 0, 0);
 	return (struct memory_part){ "restore after a death", TABLE_LIVES - 1,
 		l->connections * of_connection + l->kept_len };
 }
@@ -151,8 +151,8 @@ size_t memory_of_ragent(
 	const uint64_t of_connection = MEMORY_OF_RAGENT_CONNECTION + of_certificates(c);
 	size_t n = 0;
 
-	out[n++] = limited("connections", with_control(c, l->connections), of_connection);
-	out[n++] = limited("kept bytes", l->kept_len, 1);
+	out[n++] = memory_up_to("connections", with_control(c, l->connections), of_connection);
+	out[n++] = memory_up_to("kept bytes", l->kept_len, 1);
 	out[n++] = of_restore(l, of_connection);
 	out[n++] = (struct memory_part){ "partial records", r->workers, memory_for_partials(l, r->workers) };
 	out[n++] = (struct memory_part){ "links and their rings", links_of_ragent(c, r), LINK_BYTES };
@@ -200,11 +200,12 @@ size_t memory_of_agent(
 	const struct conf_limits *l = &c->limits;
 	size_t n = 0;
 
-	out[n++] = limited("half-open handshakes", (uint64_t)l->handshakes * a->workers, MEMORY_OF_HANDSHAKE);
+	out[n++] = memory_up_to("half-open handshakes", (uint64_t)l->handshakes * a->workers, MEMORY_OF_HANDSHAKE);
 	if (has_preambles(c))
-		out[n++] = limited("preambles", (uint64_t)l->preambles * a->workers, MEMORY_OF_PREAMBLE);
-	out[n++] = limited("connections", connections_of_agent(c, a), MEMORY_OF_AGENT_CONNECTION + of_certificates(c));
-	out[n++] = limited("kept bytes", l->kept_len, 1);
+		out[n++] = memory_up_to("preambles", (uint64_t)l->preambles * a->workers, MEMORY_OF_PREAMBLE);
+	out[n++] = memory_up_to(
+		"connections", connections_of_agent(c, a), MEMORY_OF_AGENT_CONNECTION + of_certificates(c));
+	out[n++] = memory_up_to("kept bytes", l->kept_len, 1);
 	out[n++] = (struct memory_part){ "sessions (store)", 1, c->store.bytes };
 	out[n++] = (struct memory_part){ "live parts of others", c->broadcast.live == CONF_LIVE_BROADCAST,
 		c->store.bytes / LIVE_OF_STORE };
@@ -284,7 +285,7 @@ static void print_parts(const char *whose, const struct memory_part *parts, size
 }
 
 /* Nodes with the same figures share a line. */
-static bool is_same(const struct memory_part *a, const struct memory_part *b, size_t count)
+static bool memory_is_same(const struct memory_part *a, const struct memory_part *b, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (a[i].count != b[i].count || a[i].each != b[i].each)
@@ -300,7 +301,7 @@ static size_t parts_of(const struct conf *c, enum nodes kind, size_t node, struc
 			       : memory_of_agent(c, &c->agents[node], out);
 }
 
-static const char *name_of(const struct conf *c, enum nodes kind, size_t node)
+static const char *memory_name_of(const struct conf *c, enum nodes kind, size_t node)
 {
 	return kind == RAGENTS ? c->ragents[node].name : c->agents[node].name;
 }
@@ -328,14 +329,14 @@ static uint64_t print_nodes(const struct conf *c, enum nodes kind, FILE *out)
 		size_t count = parts_of(c, kind, i, parts);
 		for (last = i; last + 1 < all; last++) {
 			parts_of(c, kind, last + 1, next);
-			if (!is_same(parts, next, count))
+			if (!memory_is_same(parts, next, count))
 				break;
 		}
 		if (last == i)
-			snprintf(whose, sizeof whose, "%s %s", word, name_of(c, kind, i));
+			snprintf(whose, sizeof whose, "%s %s", word, memory_name_of(c, kind, i));
 		else
-			snprintf(whose, sizeof whose, "each %s from %s to %s", word, name_of(c, kind, i),
-				name_of(c, kind, last));
+			snprintf(whose, sizeof whose, "each %s from %s to %s", word, memory_name_of(c, kind, i),
+				memory_name_of(c, kind, last));
 		print_parts(whose, parts, count, out);
 		if (kind == RAGENTS)
 			print_table(c, &c->ragents[i], out);

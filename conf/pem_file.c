@@ -47,7 +47,7 @@ struct look {
 	int of_kind, is_encrypted, is_cut;
 };
 
-static struct look look_at(BIO *in, enum pem_kind kind)
+static struct look pem_file_look_at(BIO *in, enum pem_kind kind)
 {
 	struct look l = { .first = -1 };
 	char line[256];
@@ -71,7 +71,7 @@ void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, 
 {
 	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
 	const char *found = "", *remedy = "write it again, or name the right file";
-	const struct look l = look_at(in, kind);
+	const struct look l = pem_file_look_at(in, kind);
 
 	if (l.first < 0) {
 		found = ", which is empty";

@@ -34,7 +34,7 @@ int program_next_option(const struct program *p, int argc, char **argv)
 	return getopt_long(argc, argv, shorts, longs, NULL);
 }
 
-static void print_help(const struct program *p, FILE *out)
+static void program_print_help(const struct program *p, FILE *out)
 {
 	fprintf(out, "usage: %s %s\n\n%s\n\n", p->name, p->synopsis, p->description);
 	for (const struct program_option *o = p->options; o->name; o++) {
@@ -47,7 +47,7 @@ static void print_help(const struct program *p, FILE *out)
 	fprintf(out, "\n%s\n", p->signals);
 }
 
-static void print_option(const struct program_option *o, FILE *out)
+static void program_print_option(const struct program_option *o, FILE *out)
 {
 	char name[64];
 
@@ -70,7 +70,7 @@ static void print_manual(const struct program *p, FILE *out)
 	roff_line(p->description, out);
 	fputs(".SH OPTIONS\n", out);
 	for (const struct program_option *o = p->options; o->name; o++)
-		print_option(o, out);
+		program_print_option(o, out);
 	fputs(".SH SIGNALS\n", out);
 	roff_line(p->signals, out);
 	fputs(".SH SEE ALSO\n", out);
@@ -82,9 +82,9 @@ _Noreturn void program_answer(const struct program *p, int key)
 	switch (key) {
 	case 'H': p->help_config(stdout); exit(EXIT_SUCCESS);
 	case 'M': print_manual(p, stdout); exit(EXIT_SUCCESS);
-	case 'h': print_help(p, stdout); exit(EXIT_SUCCESS);
+	case 'h': program_print_help(p, stdout); exit(EXIT_SUCCESS);
 	case 'V': printf("%s %s\n", p->name, p->version); exit(EXIT_SUCCESS);
-	default: print_help(p, stderr); exit(EXIT_FAILURE);
+	default: program_print_help(p, stderr); exit(EXIT_FAILURE);
 	}
 }
 

@@ -199,7 +199,7 @@ static bool is_used_directly(const struct conf *conf, const struct conf_listener
 	return false;
 }
 
-static const struct node *nth(const struct node *map, const char *key, size_t n)
+static const struct node *rules_nth(const struct node *map, const char *key, size_t n)
 {
 	const struct node *list = node_child(map, key), *item = list ? list->first : NULL;
 	for (; item && n > 0; n--)
@@ -221,7 +221,7 @@ static void check_backend(struct complaints *c, const struct node *map, const st
 	const struct conf_listener *l, const char *name, enum conf_service service)
 {
 	const struct conf_backend *b = conf_backend_find(conf, name);
-	const struct node *n = b ? nth(map, "backends", (size_t)(b - conf->backends)) : NULL;
+	const struct node *n = b ? rules_nth(map, "backends", (size_t)(b - conf->backends)) : NULL;
 	const char *what = l->capture != CAPTURE_NONE ? "where its clients wanted to go"
 						      : "its clients (or 'client_address: hidden' under 'smtp')";
 	if (b && b->reuse == CONF_ON && service_traits[service].sharing != SERVICE_SHARES_BACKENDS)
@@ -259,7 +259,7 @@ static void check_users(struct complaints *c, const struct node *agent, const ch
  * 0.0.0.0:443 takes the port on every IPv4 address, also on 10.0.0.1; [::]:443 takes it on IPv6 addresses only
  * (net/listener.c). If two keys overlap, the complaint is about the later one. Port 0 is a different port each time.
  * UNIX sockets have no port. */
-static bool overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+static bool rules_overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
 {
 	const struct sockaddr *a = (const struct sockaddr *)one, *b = (const struct sockaddr *)other;
 
@@ -268,8 +268,8 @@ static bool overlaps(const struct sockaddr_storage *one, const struct sockaddr_s
 }
 
 /* @key has the address @late. @early is NULL, or the address that it overlaps with. */
-static void tell(struct complaints *c, const struct conf *conf, const char *key, const struct sockaddr_storage *late,
-	const struct sockaddr_storage *early)
+static void rules_tell(struct complaints *c, const struct conf *conf, const char *key,
+	const struct sockaddr_storage *late, const struct sockaddr_storage *early)
 {
 	char found[ADDRESS_TEXT_MAX], taken[ADDRESS_TEXT_MAX];
 
@@ -287,7 +287,7 @@ static const struct sockaddr_storage *find_listen(
 	for (size_t i = 0; i <= listener; i++) {
 		const size_t count = i < listener ? conf->listeners[i].listen.count : number;
 		for (size_t j = 0; j < count; j++)
-			if (overlaps(late, &conf->listeners[i].listen.at[j]))
+			if (rules_overlaps(late, &conf->listeners[i].listen.at[j]))
 				return &conf->listeners[i].listen.at[j];
 	}
 	return NULL;
@@ -299,23 +299,23 @@ static void check_listened(struct complaints *c, const struct conf *conf)
 	for (size_t i = 0; i < conf->listener_count; i++) {
 		const struct conf_addresses *listen = &conf->listeners[i].listen;
 		for (size_t j = 0; j < listen->count; j++)
-			tell(c, conf, "listen", &listen->at[j], find_listen(conf, i, j, &listen->at[j]));
+			rules_tell(c, conf, "listen", &listen->at[j], find_listen(conf, i, j, &listen->at[j]));
 	}
 	for (size_t i = 0; i < conf->ragent_count; i++) {
 		const struct sockaddr_storage *control = &conf->ragents[i].control_address;
-		tell(c, conf, "control_address", control, find_listen(conf, conf->listener_count, 0, control));
+		rules_tell(c, conf, "control_address", control, find_listen(conf, conf->listener_count, 0, control));
 	}
 }
 
 static const struct sockaddr_storage *find_bound(
 	const struct conf_agent *a, size_t directs, const struct sockaddr_storage *late)
 {
-	if (overlaps(late, &a->link))
+	if (rules_overlaps(late, &a->link))
 		return &a->link;
-	if (overlaps(late, &a->peer))
+	if (rules_overlaps(late, &a->peer))
 		return &a->peer;
 	for (size_t i = 0; i < directs; i++)
-		if (overlaps(late, &a->direct[i].address))
+		if (rules_overlaps(late, &a->direct[i].address))
 			return &a->direct[i].address;
 	return NULL;
 }
@@ -327,7 +327,7 @@ static void check_overlaps(struct complaints *c, const struct conf *conf)
 	 */
 	for (const struct conf_agent *a = conf->agents; a < conf->agents + conf->agent_count; a++)
 		for (size_t i = 0; i < a->direct_count; i++)
-			tell(c, conf, "address", &a->direct[i].address, find_bound(a, i, &a->direct[i].address));
+			rules_tell(c, conf, "address", &a->direct[i].address, find_bound(a, i, &a->direct[i].address));
 }
 
 /* --- the whole file --- */
@@ -336,11 +336,11 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 {
 	const struct conf *conf = object;
 	for (size_t i = 0; i < conf->agent_count; i++)
-		check_users(c, nth(map, "agents", i), conf->agents[i].user, conf);
+		check_users(c, rules_nth(map, "agents", i), conf->agents[i].user, conf);
 	for (size_t i = 0; i < conf->listener_count; i++) {
 		const struct conf_listener *l = &conf->listeners[i];
 		if (l->listen.count == 0 && !is_used_directly(conf, l))
-			complain(c, nth(map, "listeners", i)->line, "listen", "nothing",
+			complain(c, rules_nth(map, "listeners", i)->line, "listen", "nothing",
 				"a list of addresses, as no agent has '%s' under 'direct'", l->name);
 		if (l->listen.count > 0 && conf->ragent_count == 0)
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",
@@ -348,7 +348,7 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 		check_backend(c, map, conf, l, l->backend, l->service);
 		for (size_t j = 0; j < l->alpn_count; j++)
 			check_backend(c, map, conf, l, l->alpn[j].backend, l->alpn[j].service);
-		check_captured_directly(c, nth(map, "listeners", i), conf, l);
+		check_captured_directly(c, rules_nth(map, "listeners", i), conf, l);
 	}
 	check_overlaps(c, conf);
 }

@@ -77,7 +77,7 @@ static const struct schema_row hook_rows[] = {
 	{ NULL },
 };
 
-static void check_listener(struct complaints *c, const struct node *map, const void *object)
+static void smtpproxy_check_listener(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_listener *l = object;
 	for (size_t i = 0; i < l->accept_count; i++)
@@ -271,7 +271,7 @@ static const struct schema_row smtpproxy_rows[] = {
 	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), MAP((const struct schema_row[]){ LOG_ROWS, { NULL } }),
 		.help = "the log of the process" },
 	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf_smtpproxy, listeners, listener_count),
-		MAP(listener_rows, check_listener), .max = LISTENERS_MAX, .help = "where senders come in" },
+		MAP(listener_rows, smtpproxy_check_listener), .max = LISTENERS_MAX, .help = "where senders come in" },
 	{ "hooks", SCHEMA_LIST, ARRAY(conf_smtpproxy, hooks, hook_count), MAP(hook_rows), .max = HOOKS_MAX,
 		.help = "programs that judge mail" },
 	{ "outward", SCHEMA_MAP, FIELD(conf_smtpproxy, outward), MAP(outward_rows, check_outward),
@@ -301,7 +301,7 @@ bool conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port)
 	return c->outward.any_port == CONF_ON || (c->outward.port_count == 0 && port == SMTP_PORT);
 }
 
-static void check_queue(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p)
+static void smtpproxy_check_queue(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p)
 {
 	if (p->deliver != SMTPPROXY_QUEUE) {
 		if (node_child(map, "queue"))
@@ -358,7 +358,7 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 	const struct conf_smtpproxy *p = object;
 	if (!smtp_domain_is_greeting(smtp_span_of(p->name), 0))
 		complain_value(c, node_line(map, "name"), "name", p->name, "a host name, as mail.example.org");
-	check_queue(c, map, p);
+	smtpproxy_check_queue(c, map, p);
 	if (p->outward.keep_tls == CONF_ON && !(tls_values(p) & ~(BIT(NONE) | BIT(BY_ADDRESS))))
 		complain(c, node_line(node_child(map, "outward"), "keep_tls"), "keep_tls", "on",
 			"off, because tls is none");

@@ -45,6 +45,7 @@ static void check_backup(struct complaints *c, const struct node *map, const voi
 	const struct smtpproxy_backup *b = object;
 	const char *of_tls = b->name ? "name" : b->certificate ? "certificate" : b->key ? "key" : NULL;
 
+	/* without `ca` they would change nothing, and the operator would think that the mail is encrypted */
 	if (!b->ca && of_tls)
 		complain(c, node_line(map, of_tls), of_tls, "it", "none without `ca`, which makes TLS");
 	if (!b->certificate != !b->key)
@@ -196,7 +197,7 @@ static void check_name(
 		complain_value(c, node_line(n, "domain"), "domain", d->domain, SCHEMA_DOMAIN);
 }
 
-static void check_queue(struct complaints *c, const struct node *map, const void *object)
+static void queue_check(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_queue *q = object;
 	const struct node *spares = node_child(map, "spares"), *domains = node_child(map, "domains");
@@ -209,4 +210,4 @@ static void check_queue(struct complaints *c, const struct node *map, const void
 		check_name(c, n, q, &q->domains[i]);
 }
 
-const struct schema_map schema_smtpproxy_queue = { queue_rows, check_queue };
+const struct schema_map schema_smtpproxy_queue = { queue_rows, queue_check };

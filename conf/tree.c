@@ -59,13 +59,13 @@ unsigned node_line(const struct node *map, const char *key)
 	return map ? map->line : 0;
 }
 
-static void refuse(struct builder *b, unsigned line, const char *found, const char *expected)
+static void builder_refuse(struct builder *b, unsigned line, const char *found, const char *expected)
 {
 	complain(b->complaints, line, b->key, found, "%s", expected);
 	b->error = CSSL_E_CONFIG;
 }
 
-static struct node *attach(struct builder *b, enum node_kind kind, unsigned line)
+static struct node *builder_attach(struct builder *b, enum node_kind kind, unsigned line)
 {
 	struct node *n = calloc(1, sizeof *n);
 	if (!n) {
@@ -108,11 +108,11 @@ static void on_scalar(struct builder *b, const yaml_event_t *e, unsigned line)
 {
 	const char *text = (const char *)e->data.scalar.value;
 	if (e->data.scalar.anchor || e->data.scalar.tag) {
-		refuse(b, line, "an anchor or a tag", "a plain value");
+		builder_refuse(b, line, "an anchor or a tag", "a plain value");
 		return;
 	}
 	if (strlen(text) != e->data.scalar.length) {
-		refuse(b, line, "a zero byte", "text");
+		builder_refuse(b, line, "a zero byte", "text");
 		return;
 	}
 	char *copy = strdup(text);
@@ -125,51 +125,51 @@ static void on_scalar(struct builder *b, const yaml_event_t *e, unsigned line)
 		b->key_line = line;
 		return;
 	}
-	struct node *n = attach(b, means_nothing(e) ? NODE_NOTHING : NODE_SCALAR, line);
+	struct node *n = builder_attach(b, means_nothing(e) ? NODE_NOTHING : NODE_SCALAR, line);
 	if (n && n->kind == NODE_SCALAR)
 		n->text = copy;
 	else
 		free(copy);
 }
 
-static void on_open(struct builder *b, enum node_kind kind, const void *anchor, const void *tag, unsigned line)
+static void builder_on_open(struct builder *b, enum node_kind kind, const void *anchor, const void *tag, unsigned line)
 {
 	if (anchor || tag)
-		refuse(b, line, "an anchor or a tag", "a plain list or map");
+		builder_refuse(b, line, "an anchor or a tag", "a plain list or map");
 	else if (key_is_due(b))
-		refuse(b, line, node_kind_text(kind), "a key");
+		builder_refuse(b, line, node_kind_text(kind), "a key");
 	else if (b->depth >= TREE_DEPTH_MAX)
-		refuse(b, line, "lists and maps nested too deeply", "a flatter file");
+		builder_refuse(b, line, "lists and maps nested too deeply", "a flatter file");
 	if (b->error)
 		return;
-	struct node *n = attach(b, kind, line);
+	struct node *n = builder_attach(b, kind, line);
 	if (!n)
 		return;
 	b->at = n;
 	b->depth++;
 }
 
-static void on_event(struct builder *b, const yaml_event_t *e)
+static void builder_on_event(struct builder *b, const yaml_event_t *e)
 {
 	unsigned line = (unsigned)e->start_mark.line + 1;
 	switch (e->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->documents++ > 0)
-			refuse(b, line, "a second document", "one");
+			builder_refuse(b, line, "a second document", "one");
 		break;
 	case YAML_SCALAR_EVENT: on_scalar(b, e, line); break;
 	case YAML_SEQUENCE_START_EVENT:
-		on_open(b, NODE_LIST, e->data.sequence_start.anchor, e->data.sequence_start.tag, line);
+		builder_on_open(b, NODE_LIST, e->data.sequence_start.anchor, e->data.sequence_start.tag, line);
 		break;
 	case YAML_MAPPING_START_EVENT:
-		on_open(b, NODE_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag, line);
+		builder_on_open(b, NODE_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag, line);
 		break;
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
 		b->at = b->at->parent;
 		b->depth--;
 		break;
-	case YAML_ALIAS_EVENT: refuse(b, line, "an alias", "the value itself"); break;
+	case YAML_ALIAS_EVENT: builder_refuse(b, line, "an alias", "the value itself"); break;
 	default: break;
 	}
 }
@@ -197,7 +197,7 @@ static void read_events(struct builder *b, yaml_parser_t *p)
 			return;
 		}
 		type = e.type;
-		on_event(b, &e);
+		builder_on_event(b, &e);
 		yaml_event_delete(&e);
 	}
 }
@@ -217,7 +217,7 @@ int tree_parse(const char *text, size_t len, struct complaints *c, struct node *
 	read_events(&b, &parser);
 	yaml_parser_delete(&parser);
 	if (!b.error && !b.root)
-		refuse(&b, 0, "nothing", "a cluster");
+		builder_refuse(&b, 0, "nothing", "a cluster");
 	free(b.key);
 	if (b.error) {
 		node_destroy(b.root);

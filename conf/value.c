@@ -70,7 +70,7 @@ static int digits(const char *text, const char **rest, uint64_t *out)
 	return 0;
 }
 
-static int store(const struct scalar *s, uint64_t n)
+static int value_store(const struct scalar *s, uint64_t n)
 {
 	const uint16_t n16 = (uint16_t)n;
 	const uint32_t n32 = (uint32_t)n;
@@ -107,7 +107,7 @@ static int parse_number(const struct scalar *s)
 	if (r || n % type->step != 0)
 		return CSSL_E_CONFIG;
 	n /= type->step;
-	return (double)n < s->row->min || (double)n > s->row->max ? CSSL_E_CONFIG : store(s, n);
+	return (double)n < s->row->min || (double)n > s->row->max ? CSSL_E_CONFIG : value_store(s, n);
 }
 
 static int parse_real(const struct scalar *s)
@@ -135,7 +135,7 @@ static int parse_word(const struct scalar *s)
 {
 	for (const struct schema_word *w = s->row->words; w->word; w++)
 		if (strcmp(w->word, s->text) == 0)
-			return store(s, (uint64_t)w->value);
+			return value_store(s, (uint64_t)w->value);
 	return CSSL_E_CONFIG;
 }
 

@@ -20,7 +20,7 @@
 
 /* --- paths: all but unreserved characters are encoded (RFC 3986 2.3) --- */
 
-static void put(struct path *p, const char *bytes, size_t len)
+static void path_put(struct path *p, const char *bytes, size_t len)
 {
 	if (p->len + len >= sizeof p->text) {
 		p->whole = PATH_CUT;
@@ -45,21 +45,21 @@ static void put_encoded(struct path *p, const char *text)
 		const unsigned char byte = (unsigned char)*text;
 		const char encoded[] = { '%', digits[byte >> 4], digits[byte & 15] };
 		if (is_unreserved(*text))
-			put(p, text, 1);
+			path_put(p, text, 1);
 		else
-			put(p, encoded, sizeof encoded);
+			path_put(p, encoded, sizeof encoded);
 	}
 }
 
 void path_start(struct path *p, const char *fixed)
 {
 	*p = (struct path){ .len = 0 };
-	put(p, fixed, strlen(fixed));
+	path_put(p, fixed, strlen(fixed));
 }
 
 void path_segment(struct path *p, const char *segment)
 {
-	put(p, "/", 1);
+	path_put(p, "/", 1);
 	put_encoded(p, segment);
 }
 
@@ -67,10 +67,10 @@ void path_query(struct path *p, const char *name, const char *value)
 {
 	if (!value)
 		return;
-	put(p, p->query == QUERY_NONE ? "?" : "&", 1);
+	path_put(p, p->query == QUERY_NONE ? "?" : "&", 1);
 	p->query = QUERY_BEGUN;
-	put(p, name, strlen(name));
-	put(p, "=", 1);
+	path_put(p, name, strlen(name));
+	path_put(p, "=", 1);
 	put_encoded(p, value);
 }
 
@@ -101,7 +101,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *ctx)
 	return count;
 }
 
-static bool is_here(const char *host)
+static bool host_is_here(const char *host)
 {
 	return strncmp(host, "127.", 4) == 0 || strcmp(host, "[::1]") == 0 || strcasecmp(host, "localhost") == 0;
 }
@@ -118,7 +118,7 @@ static bool url_is_safe(const char *url, const char *token_file, char *error)
 		curl_url_get(parts, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
 		(strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0))
 		snprintf(error, API_ERROR_MAX, "--api '%.200s' is no http or https URL", url);
-	else if (token_file && strcmp(scheme, "http") == 0 && !is_here(host))
+	else if (token_file && strcmp(scheme, "http") == 0 && !host_is_here(host))
 		snprintf(error, API_ERROR_MAX, "--api %.200s would carry the token in clear: say https", url);
 	else
 		safe = true;
@@ -273,7 +273,7 @@ static const char *status_remedy(long status)
 	}
 }
 
-static void answered(struct answer *out, const struct body *text)
+static void api_answered(struct answer *out, const struct body *text)
 {
 	const char *reason;
 
@@ -309,7 +309,7 @@ void api_ask(struct api *a, const char *method, const struct path *path, json_t 
 		no_answer(a, code, out);
 	} else {
 		curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &out->status);
-		answered(out, &in);
+		api_answered(out, &in);
 	}
 	json_decref(body);
 	free(text);

@@ -14,9 +14,7 @@ struct words {
 	unsigned count;
 };
 
-static int fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int fail(char *error, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int arguments_fail(char *error, const char *format, ...)
 {
 	va_list arguments;
 
@@ -29,7 +27,7 @@ static int fail(char *error, const char *format, ...)
 static int word_add(struct words *w, const char *word, char *error)
 {
 	if (w->count == WORDS_MAX)
-		return fail(error, "too many words: '%.80s' and what follows", word);
+		return arguments_fail(error, "too many words: '%.80s' and what follows", word);
 	w->at[w->count++] = word;
 	return 0;
 }
@@ -41,17 +39,18 @@ static int option_add(struct invocation *in, const char *text, char *const **nex
 	const enum option option = option_find(text, len);
 
 	if (option == OPTION_NONE)
-		return fail(error, "no option --%.80s; `csslctl help` lists them", text);
+		return arguments_fail(error, "no option --%.80s; `csslctl help` lists them", text);
 	const struct option_row *row = option_row(option);
 	const char *value = text[len] == '=' ? text + len + 1 : NULL;
 	if (in->options[option])
-		return fail(error, "--%s stands there twice", row->name);
+		return arguments_fail(error, "--%s stands there twice", row->name);
 	if (!row->value && value)
-		return fail(error, "--%s takes no value", row->name);
+		return arguments_fail(error, "--%s takes no value", row->name);
 	if (row->value && !value && !(value = **next))
-		return fail(error, "--%s needs a value: --%s %s", row->name, row->name, row->value);
+		return arguments_fail(error, "--%s needs a value: --%s %s", row->name, row->name, row->value);
 	if (row->value && text[len] != '=')
 		(*next)++;
+	/* a flag has a text, too: whoever asks for an option only looks whether there is one */
 	in->options[option] = row->value ? value : "";
 	return 0;
 }
@@ -63,6 +62,7 @@ static int tell_apart(char *const *next, struct invocation *in, struct words *wo
 
 	while (*next && result == 0) {
 		const char *text = *next++;
+		/* "-5" is a number, and no option begins with a digit */
 		if (what == WORDS_ONLY || text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9'))
 			result = word_add(words, text, error);
 		else if (strcmp(text, "--") == 0)
@@ -70,7 +70,7 @@ static int tell_apart(char *const *next, struct invocation *in, struct words *wo
 		else if (strcmp(text, "-h") == 0)
 			in->options[OPTION_HELP] = "";
 		else if (text[1] != '-')
-			result = fail(error, "no option %.80s; `csslctl help` lists them", text);
+			result = arguments_fail(error, "no option %.80s; `csslctl help` lists them", text);
 		else
 			result = option_add(in, text + 2, &next, error);
 	}
@@ -94,7 +94,7 @@ static unsigned command_of(const struct words *w, const struct command **out)
 	return taken;
 }
 
-/* 1 when commands of two words begin with @word, else 0. */
+/* Do commands of two words begin with @word? */
 static bool is_group(const char *word)
 {
 	const size_t len = strlen(word);
@@ -108,13 +108,14 @@ static bool is_group(const char *word)
 }
 
 /* "sessions" alone, or with a wrong second word. */
-static int unknown(const struct words *w, char *error)
+static int arguments_unknown(const struct words *w, char *error)
 {
 	const char *first = w->at[0], *second = w->count > 1 ? w->at[1] : "";
 	char names[160] = "", both[80];
 	size_t count, len = 0;
 	const struct command *all = commands(&count);
 
+	/* the first word of a group is no slip of the finger: its commands help more than one that looks like it */
 	for (size_t i = 0; i < count; i++) {
 		const size_t head = strlen(first);
 		if (strncmp(all[i].name, first, head) == 0 && all[i].name[head] == ' ' && len < sizeof names)
@@ -122,15 +123,15 @@ static int unknown(const struct words *w, char *error)
 				names + len, sizeof names - len, "%s`csslctl %s`", len ? ", " : "", all[i].name);
 	}
 	if (len > 0)
-		return fail(error, "'%.40s%s%.40s'%s is no command; there is %s", first, *second ? " " : "", second,
-			*second ? "" : " alone", names);
+		return arguments_fail(error, "'%.40s%s%.40s'%s is no command; there is %s", first, *second ? " " : "",
+			second, *second ? "" : " alone", names);
 	snprintf(both, sizeof both, "%s %s", first, second);
 	const char *like = *second ? command_like(both) : NULL;
 	if (!like)
 		like = command_like(first);
 	if (like)
-		return fail(error, "no command '%.80s'; did you mean `csslctl %s`?", first, like);
-	return fail(error, "no command '%.80s'; `csslctl help` lists them", first);
+		return arguments_fail(error, "no command '%.80s'; did you mean `csslctl %s`?", first, like);
+	return arguments_fail(error, "no command '%.80s'; `csslctl help` lists them", first);
 }
 
 static int operands_take(struct invocation *in, const char *const *at, unsigned count, char *error)
@@ -140,14 +141,15 @@ static int operands_take(struct invocation *in, const char *const *at, unsigned 
 
 	for (; given < OPERANDS_MAX && given < count && c->operands[given].name; given++) {
 		if (*at[given] == '\0')
-			return fail(error, "%s: %s is empty", c->name, c->operands[given].name);
+			return arguments_fail(error, "%s: %s is empty", c->name, c->operands[given].name);
 		in->operands[given] = at[given];
 	}
 	if (given < count)
-		return fail(error, "%s: '%.80s' is too much; `csslctl help %s`", c->name, at[given], c->name);
+		return arguments_fail(error, "%s: '%.80s' is too much; `csslctl help %s`", c->name, at[given], c->name);
 	if (given < OPERANDS_MAX && c->operands[given].name && c->operands[given].presence == OPERAND_REQUIRED &&
 		!in->options[OPTION_HELP])
-		return fail(error, "%s: %s is missing; `csslctl help %s`", c->name, c->operands[given].name, c->name);
+		return arguments_fail(
+			error, "%s: %s is missing; `csslctl help %s`", c->name, c->operands[given].name, c->name);
 	return 0;
 }
 
@@ -155,7 +157,7 @@ static int options_fit(const struct invocation *in, char *error)
 {
 	for (enum option o = OPTION_NONE + 1; o < OPTION_COUNT; o++)
 		if (in->options[o] && !command_takes(in->command, o))
-			return fail(error, "%s takes no --%s; `csslctl help %s`", in->command->name,
+			return arguments_fail(error, "%s takes no --%s; `csslctl help %s`", in->command->name,
 				option_row(o)->name, in->command->name);
 	return 0;
 }
@@ -168,7 +170,7 @@ static int form_fits(
 
 	if (!form || form->fits(text))
 		return 0;
-	return fail(error, "%s: %s'%.80s' is no %s: %s; `csslctl help %s`", c->name, before, text, form->what,
+	return arguments_fail(error, "%s: %s'%.80s' is no %s: %s; `csslctl help %s`", c->name, before, text, form->what,
 		form->expected, c->name);
 }
 
@@ -203,7 +205,7 @@ int arguments_parse(int argc, char *const *argv, struct invocation *in, char err
 		return 0;
 	}
 	if (!in->command)
-		return words.count > 0 ? unknown(&words, error) : 0;
+		return words.count > 0 ? arguments_unknown(&words, error) : 0;
 	int result = operands_take(in, words.at + taken, words.count - taken, error);
 	if (result == 0)
 		result = options_fit(in, error);

@@ -10,7 +10,7 @@
 #include "csslctl/api.h"
 #include "csslctl/text.h"
 
-uint64_t now_ms(void)
+uint64_t ask_now_ms(void)
 {
 	struct timespec t;
 
@@ -186,14 +186,14 @@ struct listing {
 	json_t *all;
 };
 
-static size_t length(const struct listing *l)
+static size_t listing_length(const struct listing *l)
 {
 	return json_array_size(member(l->all, l->list));
 }
 
 static void next_path(const struct listing *l, struct path *out)
 {
-	const unsigned wanted = l->limit - (unsigned)length(l);
+	const unsigned wanted = l->limit - (unsigned)listing_length(l);
 	char count[16];
 
 	snprintf(count, sizeof count, "%u", wanted < PAGE_MAX ? wanted : PAGE_MAX);
@@ -205,7 +205,7 @@ static void next_path(const struct listing *l, struct path *out)
 }
 
 /* A page without rows is the last one, even if it names a next page. */
-static void append(struct listing *l, const json_t *page)
+static void listing_append(struct listing *l, const json_t *page)
 {
 	json_t *rows = member(page, l->list), *next = member(page, "next");
 
@@ -216,7 +216,7 @@ static void append(struct listing *l, const json_t *page)
 		json_object_set_new(l->all, "next", json_null());
 }
 
-static enum exit_code collect(struct invocation *in, struct listing *l)
+static enum exit_code listing_collect(struct invocation *in, struct listing *l)
 {
 	enum exit_code code;
 
@@ -226,9 +226,9 @@ static enum exit_code collect(struct invocation *in, struct listing *l)
 		next_path(l, &path);
 		code = ask(in, "GET", &path, NULL, &page);
 		if (code == EXIT_DONE)
-			append(l, page);
+			listing_append(l, page);
 		json_decref(page);
-	} while (code == EXIT_DONE && json_is_string(member(l->all, "next")) && length(l) < l->limit);
+	} while (code == EXIT_DONE && json_is_string(member(l->all, "next")) && listing_length(l) < l->limit);
 	return code;
 }
 
@@ -252,7 +252,7 @@ enum exit_code listing_show(struct invocation *in, const struct listing_filter *
 	if (limit_parse(in, &l.limit) < 0)
 		return misused(in, "--limit: '%s' is no number from 1 to %u", in->options[OPTION_LIMIT], LIMIT_MAX);
 	l.all = must(json_pack("{s:[], s:n}", l.list, "next"));
-	const enum exit_code code = collect(in, &l);
+	const enum exit_code code = listing_collect(in, &l);
 	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
 		show_json(in, l.all);
 	else if (code == EXIT_DONE)

@@ -20,7 +20,7 @@ char *names_of(const json_t *names); /* "a1, a2"; for free() */
 /* What the row of the command names. */
 enum exit_code ask_and_show_row(struct invocation *in);
 
-uint64_t now_ms(void); /* CLOCK_MONOTONIC */
+uint64_t ask_now_ms(void); /* CLOCK_MONOTONIC */
 
 /* On standard output. */
 void show_json(const struct invocation *in, const json_t *value);

@@ -76,13 +76,13 @@ const struct column agent_columns[] = { { "AGENT", .member = "name" }, { "STATE"
 	{ "HANDSHAKES", COLUMN_COUNT }, { "SESSIONS", COLUMN_COUNT }, { "BUSY", COLUMN_RIGHT, .cell = agent_busy_cell },
 	{ "VERSION" }, { "CLOCK", COLUMN_RIGHT, .cell = clock_cell }, { "DRAIN", .cell = drain_cell }, { NULL } };
 
-static void left_cell(struct table *t, const json_t *agent)
+static void drain_left_cell(struct table *t, const json_t *agent)
 {
 	table_cell(t, STYLE_PLAIN, "%" PRIu64 " of %" PRIu64, member_integer(agent, "drain.left"),
 		member_integer(agent, "drain.total"));
 }
 
-static void links_cell(struct table *t, const json_t *agent)
+static void agent_links_cell(struct table *t, const json_t *agent)
 {
 	table_cell(t, STYLE_PLAIN, "%" PRIu64 ", %" PRIu64 " suspect", member_integer(agent, "links.up"),
 		member_integer(agent, "links.suspect"));
@@ -97,11 +97,11 @@ static void quiet_busy_cell(struct table *t, const json_t *agent)
 void show_agent(const struct invocation *in, const json_t *agent)
 {
 	static const struct column facts[] = { { "version" }, { "clock", .cell = clock_cell },
-		{ "weight", COLUMN_REAL }, { "links up", .cell = links_cell }, { "connections", COLUMN_COUNT },
+		{ "weight", COLUMN_REAL }, { "links up", .cell = agent_links_cell }, { "connections", COLUMN_COUNT },
 		{ "handshakes", COLUMN_COUNT }, { "sessions", COLUMN_COUNT }, { "busy", .cell = quiet_busy_cell } };
 	static const struct column drain[] = { { "drain", .member = "drain.state", .style = STYLE_WARN },
 		{ "  because of", .member = "drain.reason" }, { "  time", COLUMN_MS, "drain.elapsed_ms" },
-		{ "  left", .cell = left_cell }, { "  moved", COLUMN_COUNT, "drain.moved" },
+		{ "  left", .cell = drain_left_cell }, { "  moved", COLUMN_COUNT, "drain.moved" },
 		{ "  rested", COLUMN_COUNT, "drain.rested" }, { "  ended", COLUMN_COUNT, "drain.ended", STYLE_BAD },
 		{ "  longest pause", COLUMN_US, "drain.longest_pause_us" } };
 	const char *state = member_text(agent, "state");
@@ -145,8 +145,8 @@ enum exit_code command_agents(struct invocation *in)
 
 	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &wait_ms) < 0))
 		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);
-	const uint64_t end_ms = now_ms() + wait_ms;
-	for (uint64_t at_ms; !ready && (at_ms = now_ms()) < end_ms;) {
+	const uint64_t end_ms = ask_now_ms() + wait_ms;
+	for (uint64_t at_ms; !ready && (at_ms = ask_now_ms()) < end_ms;) {
 		api_wait_at_most(in->api, (long)(end_ms - at_ms));
 		ready = all_are_ready(in);
 		if (!ready)

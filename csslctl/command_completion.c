@@ -105,6 +105,7 @@ static void print_words(FILE *out)
 		const size_t len = strcspn(all[i].name, " ");
 		if (all[i].name[len] == '\0')
 			continue;
+		/* a second arm for the same first word would never be taken */
 		const bool begins = i == 0 || !go_on_alike(all[i - 1].name, all[i].name);
 		const bool ends = i + 1 == count || !go_on_alike(all[i].name, all[i + 1].name);
 		if (begins)

@@ -8,7 +8,7 @@
 
 #define SETS_MAX 15u /* side by side; see more agents one by one, with --agent */
 
-static bool is_wanted(const char *pattern, const char *name)
+static bool counter_is_wanted(const char *pattern, const char *name)
 {
 	return !pattern || strstr(name, pattern) || fnmatch(pattern, name, 0) == 0;
 }
@@ -21,7 +21,7 @@ static void set_add(const struct invocation *in, json_t *sets, const char *proce
 
 	json_object_foreach(counters, name, value)
 	{
-		if (is_wanted(in->operands[0], name) || !json_is_integer(value))
+		if (counter_is_wanted(in->operands[0], name) || !json_is_integer(value))
 			json_object_set(set, name, value);
 	}
 	json_object_set_new(sets, process, set);
@@ -45,7 +45,7 @@ static json_t *sets_of(const struct invocation *in, const json_t *answer)
 	return sets;
 }
 
-static void add_row(const struct invocation *in, struct table *t, json_t *sets, const char *name)
+static void counter_add_row(const struct invocation *in, struct table *t, json_t *sets, const char *name)
 {
 	uint64_t sum = 0;
 	const char *process;
@@ -80,7 +80,7 @@ static size_t show_sets(const struct invocation *in, json_t *sets)
 		if (!json_is_integer(value) || json_object_get(seen, name))
 			continue;
 		json_object_set(seen, name, value);
-		add_row(in, t, sets, name);
+		counter_add_row(in, t, sets, name);
 	}
 	if (in->screen.form == SCREEN_HUMAN)
 		table_print(t, &in->screen);
@@ -188,7 +188,7 @@ static uint64_t sum_of(json_t *counters, const char *pattern)
 	return sum;
 }
 
-static uint64_t value_of(const json_t *answer, const struct row *row)
+static uint64_t counter_value_of(const json_t *answer, const struct row *row)
 {
 	const char *agent;
 	json_t *counters;
@@ -209,7 +209,7 @@ void show_starttls(const struct invocation *in, const json_t *answer)
 	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		const uint64_t value = value_of(answer, &rows[i]);
+		const uint64_t value = counter_value_of(answer, &rows[i]);
 		table_cell(t, STYLE_PLAIN, "%s", rows[i].name);
 		table_cell(t, value ? rows[i].unless_zero : STYLE_PLAIN, "%" PRIu64, value);
 		table_cell(t, STYLE_DIM, "%s", rows[i].meaning);

@@ -8,7 +8,7 @@
 
 #define LOOK_EVERY_MS 200u
 
-static void say(struct progress *p, const json_t *drain)
+static void draining_say(struct progress *p, const json_t *drain)
 {
 	char words[160], elapsed[QUANTITY_TEXT_MAX];
 	const uint64_t total = member_integer(drain, "total"), left = member_integer(drain, "left");
@@ -16,11 +16,11 @@ static void say(struct progress *p, const json_t *drain)
 	snprintf(words, sizeof words, "%" PRIu64 " left, %" PRIu64 " moved, %" PRIu64 " rested, %" PRIu64 " ended, %s",
 		left, member_integer(drain, "moved"), member_integer(drain, "rested"), member_integer(drain, "ended"),
 		duration_text(member_integer(drain, "elapsed_ms") * 1000, elapsed));
-	progress_show(p, left < total ? total - left : 0, total, words, now_ms());
+	progress_show(p, left < total ? total - left : 0, total, words, ask_now_ms());
 }
 
 /* Watch until the drain is over; *answer is the agent's last state. */
-static enum exit_code watch(struct invocation *in, const struct path *path, json_t **answer)
+static enum exit_code draining_watch(struct invocation *in, const struct path *path, json_t **answer)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000l };
 	struct progress progress;
@@ -29,7 +29,7 @@ static enum exit_code watch(struct invocation *in, const struct path *path, json
 	progress_start(&progress, &in->screen);
 	interrupt_watch();
 	while (code == EXIT_DONE && strcmp(member_text(*answer, "drain.state"), "draining") == 0 && !interrupted()) {
-		say(&progress, member(*answer, "drain"));
+		draining_say(&progress, member(*answer, "drain"));
 		nanosleep(&pause, NULL);
 		json_decref(*answer);
 		*answer = NULL;
@@ -57,7 +57,7 @@ static void show_report(const struct invocation *in, const json_t *drain)
 }
 
 /* Judge the result: the drain is over, or an operator has called it off. */
-static enum exit_code judge(const struct invocation *in, const json_t *agent)
+static enum exit_code draining_judge(const struct invocation *in, const json_t *agent)
 {
 	const json_t *drain = member(agent, "drain");
 	const char *state = member_text(drain, "state");
@@ -80,12 +80,12 @@ static enum exit_code judge(const struct invocation *in, const json_t *agent)
 
 static enum exit_code wait_for_end(struct invocation *in, const struct path *path, json_t **answer)
 {
-	const enum exit_code code = watch(in, path, answer);
+	const enum exit_code code = draining_watch(in, path, answer);
 
 	if (code != EXIT_DONE)
 		return code;
 	if (!interrupted())
-		return judge(in, *answer);
+		return draining_judge(in, *answer);
 	complain_of(in, "`csslctl undrain` calls it off", "the drain goes on");
 	return EXIT_REFUSED;
 }

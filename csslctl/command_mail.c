@@ -103,7 +103,7 @@ static void show_new(const struct invocation *in, struct followed *f, const json
 	fflush(in->screen.out);
 }
 
-/* 1: another process answers now, whose numbers begin at 1: ask again. */
+/* Does another process answer now, whose numbers begin at 1? Then ask again. */
 static bool begins_anew(struct followed *f, const json_t *answer)
 {
 	const char *instance = member_text(answer, "instance");

@@ -99,7 +99,7 @@ static void ends_cell(struct table *t, const json_t *block)
 	table_cell(t, STYLE_PLAIN, "%s", member_integer(block, "ends_in_s") ? end : "when it is unblocked");
 }
 
-static void left_cell(struct table *t, const json_t *block)
+static void block_left_cell(struct table *t, const json_t *block)
 {
 	const uint64_t s = member_integer(block, "ends_in_s");
 	char left[QUANTITY_TEXT_MAX];
@@ -107,5 +107,5 @@ static void left_cell(struct table *t, const json_t *block)
 	table_cell(t, STYLE_PLAIN, "%s", s ? duration_text(s * 1000000, left) : "-");
 }
 
-const struct column block_columns[] = { { "NETWORK" }, { "ENDS IN", COLUMN_RIGHT, .cell = left_cell },
+const struct column block_columns[] = { { "NETWORK" }, { "ENDS IN", COLUMN_RIGHT, .cell = block_left_cell },
 	{ "ENDS", .cell = ends_cell }, { NULL } };

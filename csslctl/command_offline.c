@@ -31,7 +31,7 @@ static json_t *lines_json(const char *text)
 }
 
 /* With --json the faults are the answer; else they go to standard error. @unread: files that were not judged. */
-static void tell(const struct invocation *in, const struct conf *c, const char *faults, const char *unread)
+static void offline_tell(const struct invocation *in, const struct conf *c, const char *faults, const char *unread)
 {
 	if (in->screen.form == SCREEN_JSON) {
 		json_t *out = must(json_pack("{s:b, s:o, s:o}", "good", *faults == '\0', "faults", lines_json(faults),
@@ -58,7 +58,7 @@ enum exit_code command_config_check(struct invocation *in)
 	const bool bad = conf_load(in->operands[0], &c, faults, FAULTS_LEN) < 0 ||
 			 conf_check_anywhere(c, faults, FAULTS_LEN, unread, FAULTS_LEN) < 0;
 
-	tell(in, c, faults, unread);
+	offline_tell(in, c, faults, unread);
 	conf_destroy(c);
 	free(unread);
 	free(faults);
@@ -68,12 +68,12 @@ enum exit_code command_config_check(struct invocation *in)
 /* --- token make --- */
 
 /* RAgent's file has words and comments, so a name must be one word. */
-static bool is_name(const char *name)
+static bool offline_is_name(const char *name)
 {
 	return strlen(name) <= NAME_LEN_MAX && name[0] != '#' && strpbrk(name, " \t\r\n") == NULL;
 }
 
-static int save(const struct invocation *in, const char *path, const char *token)
+static int token_save(const struct invocation *in, const char *path, const char *token)
 {
 	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	int result = fd < 0 ? -1 : 0;
@@ -88,7 +88,7 @@ static int save(const struct invocation *in, const char *path, const char *token
 	return result;
 }
 
-static void show(const struct invocation *in, const char *role, const uint8_t *hash)
+static void token_show(const struct invocation *in, const char *role, const uint8_t *hash)
 {
 	char hex[2 * CONTROL_TOKEN_HASH_LEN + 1];
 
@@ -110,14 +110,14 @@ enum exit_code command_token_make(struct invocation *in)
 
 	if (strcmp(role, "read") != 0 && strcmp(role, "operate") != 0)
 		return misused(in, "--role: there is `read` and `operate`, not '%s'", role);
-	if (!is_name(in->operands[0]))
+	if (!offline_is_name(in->operands[0]))
 		return misused(in, "a name is one word of at most %u bytes that does not begin with '#'", NAME_LEN_MAX);
 	control_token_make(token);
 	control_token_hash(token, CONTROL_TOKEN_LEN, hash);
-	const int saved = save(in, in->operands[1], token);
+	const int saved = token_save(in, in->operands[1], token);
 	sodium_memzero(token, sizeof token);
 	if (saved < 0)
 		return EXIT_REFUSED;
-	show(in, role, hash);
+	token_show(in, role, hash);
 	return EXIT_DONE;
 }

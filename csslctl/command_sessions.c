@@ -117,7 +117,7 @@ static void show_holders(const struct invocation *in, const json_t *session)
 	table_show(t, &in->screen);
 }
 
-static void tls_cell(struct table *t, const json_t *s)
+static void session_tls_cell(struct table *t, const json_t *s)
 {
 	table_cell(t, STYLE_PLAIN, "%s, %s", member_text(s, "version"), member_text(s, "cipher_suite"));
 }
@@ -134,7 +134,7 @@ void show_session(const struct invocation *in, const json_t *s)
 {
 	static const struct column facts[] = { { "session", .member = "id", .style = STYLE_HEAD },
 		{ "family", .member = "family_id" }, { "client" }, { "server name" }, { "listener" },
-		{ "TLS", .cell = tls_cell }, { "ALPN" }, { "made by", .member = "origin" },
+		{ "TLS", .cell = session_tls_cell }, { "ALPN" }, { "made by", .member = "origin" },
 		{ "age", .cell = ages_cell }, { "expires in", COLUMN_S, "expires_s" }, { "client certificate" },
 		{ "hits", COLUMN_COUNT } };
 	struct table *t = facts_create();

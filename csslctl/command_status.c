@@ -63,7 +63,7 @@ static void show_self(const struct invocation *in, const json_t *status)
 	table_show(t, &in->screen);
 }
 
-static void links_cell(struct table *t, const json_t *agent)
+static void status_links_cell(struct table *t, const json_t *agent)
 {
 	const uint64_t up = member_integer(agent, "links_up"), all = member_integer(agent, "links");
 
@@ -73,7 +73,7 @@ static void links_cell(struct table *t, const json_t *agent)
 static void list_agents(const struct invocation *in, const json_t *agents)
 {
 	static const struct column columns[] = { { "AGENT", .member = "name" }, { "STATE", .cell = agent_state_cell },
-		{ "LINKS", COLUMN_RIGHT, .cell = links_cell }, { "CONNECTIONS", COLUMN_COUNT },
+		{ "LINKS", COLUMN_RIGHT, .cell = status_links_cell }, { "CONNECTIONS", COLUMN_COUNT },
 		{ "HANDSHAKES", COLUMN_COUNT }, { "SESSIONS", COLUMN_COUNT },
 		{ "BUSY", COLUMN_RIGHT, .cell = agent_busy_cell } };
 

@@ -31,7 +31,7 @@ static enum exit_code look_take(struct invocation *in, struct look *out)
 
 	path_start(&status, "/v1/status");
 	path_start(&counters, "/v1/counters");
-	*out = (struct look){ .at_ms = now_ms() };
+	*out = (struct look){ .at_ms = ask_now_ms() };
 	enum exit_code code = ask(in, "GET", &status, NULL, &out->status);
 	if (code == EXIT_DONE)
 		code = ask(in, "GET", &counters, NULL, &out->counters);

@@ -31,7 +31,7 @@ static int is_hash(const char *text)
 }
 
 /* As the cluster file wants it. */
-static int is_name(const char *text)
+static int form_is_name(const char *text)
 {
 	static const struct schema_row any;
 	char *name = NULL;
@@ -75,7 +75,7 @@ static int is_weight(const char *text)
 }
 
 static const struct form forms[] = {
-	{ "AGENT", is_name, "name of an agent", "1 to 63 letters, digits and . _ - (not first)" },
+	{ "AGENT", form_is_name, "name of an agent", "1 to 63 letters, digits and . _ - (not first)" },
 	{ "SESSION", is_session, "session id", "64 hexadecimal digits" },
 	{ "FAMILY", is_family, "family id", "32 hexadecimal digits" },
 	{ "SHA256", is_hash, "SHA-256 of a certificate", "64 hexadecimal digits" },

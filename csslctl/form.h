@@ -20,10 +20,10 @@ const struct form *form_of(const char *placeholder);
 #define ID_DIGITS_MIN 4u  /* a beginning of an id has at least so many */
 #define ID_SHOWN      12u /* in tables */
 
-/* 1 when @text is an id or the beginning of one, else 0. */
+/* Is @text an id or the beginning of one? */
 bool id_is_beginning(const char *text);
 
-/* The highest id below all ids that begin with @beginning, so that the page "after" it starts with those. 0. 1: there
+/* The highest id below all ids that begin with @beginning, so that the page "after" it starts with those. true: there
  * is none, ask for the first page. */
 bool id_before(const char *beginning, char out[static ID_DIGITS + 1]);
 

@@ -17,7 +17,7 @@
 #define FORMAT_TAG  0x08u /* of a SESS_OBJ's first field, its format */
 
 /* The first reason found stays. @importable: false, or null. */
-static void judge(json_t *out, json_t *importable, const char *reason)
+static void inspect_judge(json_t *out, json_t *importable, const char *reason)
 {
 	if (json_object_get(out, "reason"))
 		return;
@@ -25,14 +25,14 @@ static void judge(json_t *out, json_t *importable, const char *reason)
 	json_object_set_new(out, "reason", must(json_string(reason)));
 }
 
-static void refuse(json_t *out, const char *reason)
+static void inspect_refuse(json_t *out, const char *reason)
 {
-	judge(out, json_false(), reason);
+	inspect_judge(out, json_false(), reason);
 }
 
 static void cannot_tell(json_t *out, const char *reason)
 {
-	judge(out, json_null(), reason);
+	inspect_judge(out, json_null(), reason);
 }
 
 static json_t *hex_json(const uint8_t *bytes, size_t len)
@@ -42,7 +42,7 @@ static json_t *hex_json(const uint8_t *bytes, size_t len)
 }
 
 /* A client may have put any bytes there. */
-static json_t *text_json(const char *text)
+static json_t *inspect_text(const char *text)
 {
 	json_t *out = *text == '\0' ? json_null() : json_string(text);
 	return out ? out : must(json_string("(no UTF-8)"));
@@ -75,9 +75,9 @@ static json_t *facts_json(const struct sess_obj *o)
 	return must(json_pack("{s:s, s:s?, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:s}", "tls_version",
 		version_text(f->protocol_version), "cipher_suite", suite ? suite->name : NULL, "session_id",
 		hex_json(f->session_id, f->session_id_len), "family_id", hex_json(f->family_id, FAMILY_ID_LEN),
-		"family_age_s", (json_int_t)f->family_age_s, "origin", text_json(f->origin), "listener",
-		text_json(f->listener), "server_name", text_json(f->server_name), "alpn", text_json(f->alpn), "client",
-		client_json(&f->client), "verify_result", (json_int_t)f->verify_result, "client_certificate",
+		"family_age_s", (json_int_t)f->family_age_s, "origin", inspect_text(f->origin), "listener",
+		inspect_text(f->listener), "server_name", inspect_text(f->server_name), "alpn", inspect_text(f->alpn),
+		"client", client_json(&f->client), "verify_result", (json_int_t)f->verify_result, "client_certificate",
 		o->certificate_len ? must(json_sprintf("%zu bytes", o->certificate_len)) : json_null(),
 		"certificate_seen_in",
 		f->certificate_seen == CERTIFICATE_IN_CONNECTION ? "this connection" : "the family"));
@@ -121,16 +121,16 @@ static const char *session_fault(const struct sess_obj *o)
 	return fault;
 }
 
-static void check_listener(json_t *out, const struct conf *c, const struct session_facts *f)
+static void inspect_check_listener(json_t *out, const struct conf *c, const struct session_facts *f)
 {
 	const struct conf_listener *l = conf_listener_find(c, f->listener);
 
 	if (!l)
-		refuse(out, "the cluster file has no such listener");
+		inspect_refuse(out, "the cluster file has no such listener");
 	else if (f->protocol_version < l->tls.version_min || f->protocol_version > l->tls.version_max)
-		refuse(out, "the listener does not take this TLS version any more");
+		inspect_refuse(out, "the listener does not take this TLS version any more");
 	else if (f->family_age_s > c->store.family_lifetime_s)
-		refuse(out, "its family is older than store.family_lifetime");
+		inspect_refuse(out, "its family is older than store.family_lifetime");
 }
 
 static void describe_resumption(json_t *out, const struct inspection *in, const struct sess_obj *o)
@@ -141,12 +141,12 @@ static void describe_resumption(json_t *out, const struct inspection *in, const 
 
 	json_object_set_new(out, "resumption", part);
 	if (fault)
-		refuse(out, fault);
+		inspect_refuse(out, fault);
 	if (o->session_remaining_s <= in->kept_s)
-		refuse(out, "its session has expired");
+		inspect_refuse(out, "its session has expired");
 }
 
-static void describe(json_t *out, const struct inspection *in, const struct sess_obj *o, uint32_t kept_s)
+static void inspect_describe(json_t *out, const struct inspection *in, const struct sess_obj *o, uint32_t kept_s)
 {
 	json_object_set_new(out, "facts", facts_json(o));
 	if (o->session)
@@ -154,16 +154,17 @@ static void describe(json_t *out, const struct inspection *in, const struct sess
 	if (o->live) {
 		json_object_set_new(out, "live", live_json(o->live));
 		if (o->live->remaining_s <= kept_s)
-			refuse(out, "its live part has expired");
+			inspect_refuse(out, "its live part has expired");
 	}
+	/* the first reason stays: what makes the object useless comes before what only its place makes wrong */
 	if (!o->session && !o->live)
-		refuse(out, "it has neither a resumption part nor a live part: there is nothing to import");
+		inspect_refuse(out, "it has neither a resumption part nor a live part: there is nothing to import");
 	if (in->listener && strcmp(in->listener, o->facts.listener) != 0)
-		refuse(out, "it belongs to another listener");
+		inspect_refuse(out, "it belongs to another listener");
 	if (in->connection && o->live && memcmp(in->connection, &o->live->connection, sizeof *in->connection) != 0)
-		refuse(out, "it belongs to another connection");
+		inspect_refuse(out, "it belongs to another connection");
 	if (in->conf)
-		check_listener(out, in->conf, &o->facts);
+		inspect_check_listener(out, in->conf, &o->facts);
 }
 
 static void inspect_object(json_t *out, const struct inspection *in)
@@ -173,10 +174,10 @@ static void inspect_object(json_t *out, const struct inspection *in)
 
 	json_object_set_new(out, "kind", json_string("SESS_OBJ"));
 	if (r < 0) {
-		refuse(out, cssl_strerror(r));
+		inspect_refuse(out, cssl_strerror(r));
 		return;
 	}
-	describe(out, in, &o, in->kept_s);
+	inspect_describe(out, in, &o, in->kept_s);
 	sess_obj_destroy(&o);
 }
 
@@ -205,7 +206,7 @@ static void inspect_copy(json_t *out, const struct inspection *in, const struct 
 		return;
 	}
 	if (key_ring_find(in->agents_key, label->key_id, strlen(label->key_id)) < 0) {
-		refuse(out, "the agents' key file has no key of that id");
+		inspect_refuse(out, "the agents' key file has no key of that id");
 		return;
 	}
 	if (!in->connection || !in->listener) {
@@ -215,10 +216,10 @@ static void inspect_copy(json_t *out, const struct inspection *in, const struct 
 	const int r = sealed_copy_open(
 		in->agents_key, in->connection, in->listener, in->bytes, in->len, in->kept_s, &o, &epoch);
 	if (r < 0) {
-		refuse(out, open_fault(r));
+		inspect_refuse(out, open_fault(r));
 		return;
 	}
-	describe(out, in, &o, 0); /* opening has subtracted the time already */
+	inspect_describe(out, in, &o, 0); /* opening has subtracted the time already */
 	sess_obj_destroy(&o);
 }
 
@@ -233,7 +234,7 @@ json_t *inspect(const struct inspection *in)
 		inspect_object(out, in);
 	} else {
 		json_object_set_new(out, "kind", json_string("unknown"));
-		refuse(out, "it is neither a SESS_OBJ nor a sealed copy");
+		inspect_refuse(out, "it is neither a SESS_OBJ nor a sealed copy");
 	}
 	return out;
 }

@@ -10,7 +10,7 @@
 #include "csslctl/usage.h"
 #include "proto/error.h"
 
-static enum exit_code told(enum exit_code code, const char *reason)
+static enum exit_code csslctl_fail(enum exit_code code, const char *reason)
 {
 	fprintf(stderr, "csslctl: %s\n", reason);
 	return code;
@@ -24,13 +24,13 @@ static enum exit_code reach_cluster(struct invocation *in)
 	const int found = place_find(in, getenv("CSSL_DIR"), &place, error);
 
 	if (found < 0)
-		return told(found == CSSL_E_NOT_FOUND ? EXIT_UNREACHABLE : EXIT_USAGE, error);
+		return csslctl_fail(found == CSSL_E_NOT_FOUND ? EXIT_UNREACHABLE : EXIT_USAGE, error);
 	in->api = api_create(&place, error);
 	place_clear(&place);
-	return in->api ? EXIT_DONE : told(EXIT_USAGE, error);
+	return in->api ? EXIT_DONE : csslctl_fail(EXIT_USAGE, error);
 }
 
-static enum exit_code run(struct invocation *in)
+static enum exit_code command_run(struct invocation *in)
 {
 	enum exit_code code = EXIT_DONE;
 
@@ -41,7 +41,7 @@ static enum exit_code run(struct invocation *in)
 		code = in->command->run ? in->command->run(in) : ask_and_show_row(in);
 	api_destroy(in->api);
 	if (fflush(stdout) != 0 || ferror(stdout))
-		return told(EXIT_REFUSED, "standard output cannot be written");
+		return csslctl_fail(EXIT_REFUSED, "standard output cannot be written");
 	return code;
 }
 
@@ -52,10 +52,10 @@ int main(int argc, char **argv)
 	const int bad = arguments_parse(argc, argv, &in, error);
 
 	if (sodium_init() < 0)
-		return told(EXIT_REFUSED, "the crypto library failed");
+		return csslctl_fail(EXIT_REFUSED, "the crypto library failed");
 	text_locale();
 	if (bad)
-		return told(EXIT_USAGE, error);
+		return csslctl_fail(EXIT_USAGE, error);
 	if (in.options[OPTION_VERSION]) {
 		printf("csslctl %s\n", CSSL_VERSION);
 		return EXIT_DONE;
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (in.command)
-		return run(&in);
+		return command_run(&in);
 	usage_print(in.options[OPTION_HELP] ? stdout : stderr);
 	return in.options[OPTION_HELP] ? EXIT_DONE : EXIT_USAGE;
 }

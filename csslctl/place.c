@@ -9,9 +9,7 @@
 #include "csslctl/text.h"
 #include "proto/error.h"
 
-static int fail(char *error, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int fail(char *error, int result, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int place_fail(char *error, int result, const char *format, ...)
 {
 	va_list arguments;
 
@@ -40,10 +38,10 @@ static int find_in(const struct invocation *in, const char *folder, struct place
 	int result = 0;
 
 	if (!description)
-		result = fail(error, CSSL_E_NOT_FOUND, "%s: %s\nno cluster is up there; ./cssl up --dir starts one",
-			path, fault.text);
+		result = place_fail(error, CSSL_E_NOT_FOUND,
+			"%s: %s\nno cluster is up there; ./cssl up --dir starts one", path, fault.text);
 	else if (!socket)
-		result = fail(error, CSSL_E_NOT_FOUND, sockets[reach].none, path);
+		result = place_fail(error, CSSL_E_NOT_FOUND, sockets[reach].none, path);
 	else
 		out->socket = text_format("%s", socket);
 	json_decref(description);
@@ -57,12 +55,14 @@ static int fits_together(const struct invocation *in, char *error)
 	const char *const *o = in->options;
 
 	if (!!o[OPTION_SOCKET] + !!o[OPTION_API] + !!o[OPTION_DIR] > 1)
-		return fail(error, CSSL_E_CONFIG, "--socket, --api and --dir name a cluster each: say one of them");
+		return place_fail(
+			error, CSSL_E_CONFIG, "--socket, --api and --dir name a cluster each: say one of them");
 	for (size_t i = 0; !o[OPTION_API] && i < sizeof of_api / sizeof of_api[0]; i++)
 		if (o[of_api[i]])
-			return fail(error, CSSL_E_CONFIG, "--%s goes with --api URL", option_row(of_api[i])->name);
+			return place_fail(
+				error, CSSL_E_CONFIG, "--%s goes with --api URL", option_row(of_api[i])->name);
 	if (o[OPTION_KEY] && !o[OPTION_CERT])
-		return fail(error, CSSL_E_CONFIG, "--key goes with --cert FILE");
+		return place_fail(error, CSSL_E_CONFIG, "--key goes with --cert FILE");
 	return 0;
 }
 
@@ -87,7 +87,8 @@ int place_find(const struct invocation *in, const char *folder, struct place *ou
 	folder = o[OPTION_DIR] ? o[OPTION_DIR] : folder;
 	if (folder && *folder != '\0')
 		return find_in(in, folder, out, error);
-	return fail(error, CSSL_E_CONFIG, "which cluster? Say --dir DIR (or set CSSL_DIR), --socket PATH or --api URL");
+	return place_fail(
+		error, CSSL_E_CONFIG, "which cluster? Say --dir DIR (or set CSSL_DIR), --socket PATH or --api URL");
 }
 
 void place_clear(struct place *p)

@@ -1,7 +1,7 @@
 /* rates.c: differences. */
 #include "csslctl/rates.h"
 
-static const json_t *value_of(const json_t *counters, const char *agent, const char *counter)
+static const json_t *rate_value_of(const json_t *counters, const char *agent, const char *counter)
 {
 	const json_t *set = agent ? json_object_get(json_object_get(counters, "agents"), agent)
 				  : json_object_get(counters, "ragent");
@@ -12,7 +12,8 @@ static const json_t *value_of(const json_t *counters, const char *agent, const c
 
 double rate_of(const struct rates *r, const char *agent, const char *counter)
 {
-	const json_t *before = value_of(r->before, agent, counter), *after = value_of(r->after, agent, counter);
+	const json_t *before = rate_value_of(r->before, agent, counter),
+		     *after = rate_value_of(r->after, agent, counter);
 	const json_int_t grown = json_integer_value(after) - json_integer_value(before);
 
 	if (!before || !after || grown <= 0 || r->ms == 0)

@@ -107,14 +107,14 @@ void progress_end(struct progress *p)
 
 static volatile sig_atomic_t noted;
 
-static void on_signal(int number)
+static void screen_on_signal(int number)
 {
 	noted = 1;
 }
 
 void interrupt_watch(void)
 {
-	const struct sigaction action = { .sa_handler = on_signal };
+	const struct sigaction action = { .sa_handler = screen_on_signal };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -130,7 +130,7 @@ int interrupted(void)
 static struct termios before;
 static enum { ORDINARY, LIVE } mode;
 
-static void say(const char *sequence)
+static void screen_say(const char *sequence)
 {
 	fputs(sequence, stdout);
 	fflush(stdout);
@@ -148,7 +148,7 @@ int live_terminal_begin(const struct screen *s)
 	atexit(live_terminal_end);
 	mode = LIVE;
 	tcsetattr(STDIN_FILENO, TCSANOW, &live);
-	say("\033[?1049h\033[?25l");
+	screen_say("\033[?1049h\033[?25l");
 	return 0;
 }
 
@@ -157,7 +157,7 @@ void live_terminal_end(void)
 	if (mode == ORDINARY)
 		return;
 	mode = ORDINARY;
-	say("\033[?25h\033[?1049l");
+	screen_say("\033[?25h\033[?1049l");
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 

@@ -52,7 +52,7 @@ void table_destroy(struct table *t)
 	free(t);
 }
 
-static void add(struct table *t, enum style style, const char *format, va_list arguments)
+static void table_put(struct table *t, enum style style, const char *format, va_list arguments)
 {
 	char *text;
 
@@ -71,7 +71,7 @@ void table_cell(struct table *t, enum style style, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	add(t, style, format, arguments);
+	table_put(t, style, format, arguments);
 	va_end(arguments);
 }
 
@@ -98,6 +98,7 @@ static void add_value(struct table *t, const struct column *c, const json_t *obj
 	case COLUMN_LEFT: table_cell(t, style, "%s", member_text(object, path)); break;
 	case COLUMN_AS_IS:
 	case COLUMN_RIGHT:
+		/* a daemon of another release may not say it: that is no 0 */
 		if (json_is_integer(value))
 			table_cell(t, style, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 		else
@@ -195,7 +196,7 @@ void facts_add(struct table *t, const char *name, enum style style, const char *
 
 	table_cell(t, STYLE_DIM, "%s", name);
 	va_start(arguments, format);
-	add(t, style, format, arguments);
+	table_put(t, style, format, arguments);
 	va_end(arguments);
 }
 

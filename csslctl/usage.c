@@ -10,9 +10,7 @@
 #define INDENT     26u
 #define TEXT_WIDTH 90u
 
-static void add(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(char *out, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void synopsis_add(char *out, const char *format, ...)
 {
 	const size_t len = strlen(out);
 	va_list arguments;
@@ -26,19 +24,19 @@ void synopsis_of(const struct command *c, char out[static SYNOPSIS_MAX])
 {
 	snprintf(out, SYNOPSIS_MAX, "%s", c->name);
 	for (unsigned i = 0; i < OPERANDS_MAX && c->operands[i].name; i++)
-		add(out, c->operands[i].presence == OPERAND_OPTIONAL ? " [%s]" : " %s", c->operands[i].name);
+		synopsis_add(out, c->operands[i].presence == OPERAND_OPTIONAL ? " [%s]" : " %s", c->operands[i].name);
 	for (unsigned i = 0; i < COMMAND_OPTIONS_MAX && c->options[i] != OPTION_NONE; i++) {
 		const struct option_row *o = option_row(c->options[i]);
-		add(out, o->value ? " [--%s %s]" : " [--%s]", o->name, o->value);
+		synopsis_add(out, o->value ? " [--%s %s]" : " [--%s]", o->name, o->value);
 	}
 }
 
-static void print_option(enum option option, FILE *out)
+static void usage_print_option(enum option option, FILE *out)
 {
 	char head[SYNOPSIS_MAX] = "";
 	const struct option_row *o = option_row(option);
 
-	add(head, o->value ? "--%s %s" : "--%s", o->name, o->value);
+	synopsis_add(head, o->value ? "--%s %s" : "--%s", o->name, o->value);
 	fprintf(out, "  %-*s%s\n", (int)INDENT - 2, head, o->meaning);
 }
 
@@ -46,7 +44,7 @@ static void print_common_options(FILE *out)
 {
 	for (enum option o = OPTION_NONE + 1; o < OPTION_COUNT; o++)
 		if (option_row(o)->scope == OPTION_COMMON)
-			print_option(o, out);
+			usage_print_option(o, out);
 }
 
 void usage_print(FILE *out)
@@ -59,7 +57,7 @@ void usage_print(FILE *out)
 		char head[SYNOPSIS_MAX];
 		snprintf(head, sizeof head, "%s", all[i].name);
 		for (unsigned j = 0; j < OPERANDS_MAX && all[i].operands[j].name; j++)
-			add(head, all[i].operands[j].presence == OPERAND_OPTIONAL ? " [%s]" : " %s",
+			synopsis_add(head, all[i].operands[j].presence == OPERAND_OPTIONAL ? " [%s]" : " %s",
 				all[i].operands[j].name);
 		fprintf(out, "  %-*s %s\n", (int)INDENT - 3, head, all[i].help);
 	}
@@ -102,7 +100,7 @@ void usage_print_of(const struct command *c, FILE *out)
 	if (c->options[0] != OPTION_NONE)
 		fputc('\n', out);
 	for (unsigned i = 0; i < COMMAND_OPTIONS_MAX && c->options[i] != OPTION_NONE; i++)
-		print_option(c->options[i], out);
+		usage_print_option(c->options[i], out);
 	fputs("\nwith every command:\n", out);
 	print_common_options(out);
 }
@@ -213,6 +211,7 @@ enum exit_code command_help(struct invocation *in)
 	snprintf(name, sizeof name, "%s%s%s", in->operands[0], in->operands[1] ? " " : "",
 		in->operands[1] ? in->operands[1] : "");
 	const struct command *c = command_find(name, strlen(name));
+	/* the first word of a group is no command, but a question that has an answer */
 	if (!c && !in->operands[1] && usage_print_group(name, in->screen.out) > 0)
 		return EXIT_DONE;
 	if (!c) {

@@ -160,7 +160,7 @@ struct bounded {
 };
 
 /* Some agent is always below the bound: not all agents can be above their fair share at once. */
-static int has_room(const void *ctx, size_t index)
+static int bounded_has_room(const void *ctx, size_t index)
 {
 	const struct bounded *b = ctx;
 	const struct candidate *c = &b->candidates[index];
@@ -180,7 +180,7 @@ int affinity_pick(const struct candidate *candidates, size_t count, const struct
 		b.weight += candidates[i].node.weight;
 	}
 	uint64_t key = rendezvous_hash(client->bytes, client->len);
-	return rendezvous_pick(nodes, count, key, has_room, &b);
+	return rendezvous_pick(nodes, count, key, bounded_has_room, &b);
 }
 
 /* --- listeners --- */
@@ -239,7 +239,7 @@ static enum hello_offer offer_of(const struct client_hello *h, const uint8_t che
 }
 
 /* 0 or CSSL_E_TOO_LONG, of the whole records in @data. */
-static int watch(const uint8_t *data, size_t len)
+static int hello_watch(const uint8_t *data, size_t len)
 {
 	struct client_hello_watch w = { 0 };
 	struct tls_record_header record;
@@ -266,7 +266,7 @@ int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static S
 		return CSSL_E_TYPE;
 	if (tls_record_scan(data, len, &first) == TLS_RECORD_INCOMPLETE)
 		return HELLO_INCOMPLETE;
-	if (watch(data, len) < 0)
+	if (hello_watch(data, len) < 0)
 		return CSSL_E_TOO_LONG;
 	*offer = HELLO_FULL;
 	int r = client_hello_scan(data, len, scratch, CLIENT_HELLO_MAX, &hello);
@@ -302,7 +302,7 @@ static struct choice choice_rather_than(
 	return c.count || except == NO_AGENT ? c : choice_of(links, f, client, NO_AGENT);
 }
 
-static int pick(struct policy *p, const struct choice *c)
+static int choice_pick(struct policy *p, const struct choice *c)
 {
 	return c->at[policy_pick(p, c->at, c->count, c->affinity)].agent;
 }
@@ -314,7 +314,7 @@ int dispatch_hello(struct links *links, struct front *front, const struct client
 
 	if (c.count == 0)
 		return CSSL_E_NOT_FOUND;
-	out->handshake_agent = pick(kind == HELLO_RESUMING ? front->resumption : front->handshake, &c);
+	out->handshake_agent = choice_pick(kind == HELLO_RESUMING ? front->resumption : front->handshake, &c);
 	out->affinity_agent = front_hands_off(front) && c.affinity >= 0 ? c.at[c.affinity].agent : out->handshake_agent;
 	return 0;
 }
@@ -323,7 +323,7 @@ int dispatch_preamble(struct links *links, struct front *front, const struct cli
 {
 	const struct choice c = choice_rather_than(links, front, client, except);
 
-	return c.count ? pick(front->preamble, &c) : NO_AGENT;
+	return c.count ? choice_pick(front->preamble, &c) : NO_AGENT;
 }
 
 int dispatch_owner(struct links *links, struct front *front, const struct client_address *client, int except)
@@ -332,7 +332,7 @@ int dispatch_owner(struct links *links, struct front *front, const struct client
 
 	if (c.count == 0)
 		return NO_AGENT;
-	return front_hands_off(front) && c.affinity >= 0 ? c.at[c.affinity].agent : pick(front->handshake, &c);
+	return front_hands_off(front) && c.affinity >= 0 ? c.at[c.affinity].agent : choice_pick(front->handshake, &c);
 }
 
 static struct candidate *find_candidate(struct links *links, size_t count, int agent)

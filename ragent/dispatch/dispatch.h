@@ -54,9 +54,9 @@ struct front {
 int front_init(struct front *f, size_t index, const struct conf *all);
 void front_clear(struct front *f);
 
-/* 1 when this listener's connections may change their owner, else 0. */
+/* May this listener's connections change their owner? */
 bool front_moves(const struct front *f);
-/* 1 when they go to the affinity agent after the handshake (CSSL-SF), else 0. */
+/* Do they go to the affinity agent after the handshake (CSSL-SF)? */
 bool front_hands_off(const struct front *f);
 
 /* --- a connection's first records: whether they are TLS, and whether the client offers a resumption. Pure --- */

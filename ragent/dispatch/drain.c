@@ -22,13 +22,13 @@ static const struct {
 	[DRAIN_TIMED_OUT] = { "timed out", TO(UNDER_WAY) | TO(NONE) },
 };
 
-int drain_may_go(enum drain_state from, enum drain_state to)
+bool drain_may_go(enum drain_state from, enum drain_state to)
 {
 	return (states[from].may_go_to >> to) & 1;
 }
 
-/* 1: this call changed the state; 0: another thread was faster. */
-static int move(struct drain *d, enum drain_state from, enum drain_state to)
+/* false: another thread was faster. */
+static bool drain_move(struct drain *d, enum drain_state from, enum drain_state to)
 {
 	uint32_t expected = from;
 
@@ -54,14 +54,14 @@ void drain_begin(struct drain *d, enum drain_reason reason, uint64_t now_ms, uin
 	SET(d->ended, 0);
 	SET(d->longest_pause_us, 0);
 	SET(d->summed_pause_us, 0);
-	move(d, drain_state(d), DRAIN_UNDER_WAY);
+	drain_move(d, drain_state(d), DRAIN_UNDER_WAY);
 }
 
 void drain_end(struct drain *d)
 {
 	enum drain_state from;
 
-	while ((from = drain_state(d)) != DRAIN_NONE && !move(d, from, DRAIN_NONE))
+	while ((from = drain_state(d)) != DRAIN_NONE && !drain_move(d, from, DRAIN_NONE))
 		;
 }
 
@@ -71,7 +71,7 @@ bool drain_settle(struct drain *d, uint64_t now_ms, uint64_t held)
 				: drain_left_ms(d, now_ms) == 0 ? DRAIN_TIMED_OUT
 								: DRAIN_UNDER_WAY;
 
-	if (over == DRAIN_UNDER_WAY || drain_state(d) != DRAIN_UNDER_WAY || !move(d, DRAIN_UNDER_WAY, over))
+	if (over == DRAIN_UNDER_WAY || drain_state(d) != DRAIN_UNDER_WAY || !drain_move(d, DRAIN_UNDER_WAY, over))
 		return false;
 	SET(d->over_ms, now_ms);
 	return true;

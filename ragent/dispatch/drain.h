@@ -32,7 +32,7 @@ struct drain {
 void drain_begin(struct drain *d, enum drain_reason reason, uint64_t now_ms, uint64_t timeout_ms, uint64_t held);
 void drain_end(struct drain *d);
 
-/* End the drain if it is over. 1: this call ended it. */
+/* End the drain if it is over. Did this call end it? */
 bool drain_settle(struct drain *d, uint64_t now_ms, uint64_t held);
 
 enum drain_state drain_state(const struct drain *d);
@@ -65,6 +65,6 @@ void drain_say(const struct drain *d, struct drain_word *out);
 void drain_believe(struct drain *d, const struct drain_word *word);
 
 /* 1 when the drawing above has this change, else 0. */
-int drain_may_go(enum drain_state from, enum drain_state to);
+bool drain_may_go(enum drain_state from, enum drain_state to);
 
 #endif

@@ -56,7 +56,7 @@ void links_each(struct links *all, void (*fn)(struct link *l))
 
 /* Where the workers of RAgent divide evenly among an agent's workers, each agent worker serves as few of them as
  * possible: then fewer links carry more records at a time. Elsewhere connections are spread over all. */
-unsigned worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t hash)
+unsigned links_worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t hash)
 {
 	if (ours % theirs == 0)
 		return self % theirs;
@@ -73,8 +73,8 @@ static bool takes_new(const struct link *l)
 struct link *links_choose(struct links *all, int agent, const struct connection_id *id)
 {
 	const struct agent_links *links = &all->of[agent];
-	unsigned first =
-		worker_choice(all->workers, all->self, links->count, rendezvous_hash(id->bytes, sizeof id->bytes));
+	unsigned first = links_worker_choice(
+		all->workers, all->self, links->count, rendezvous_hash(id->bytes, sizeof id->bytes));
 
 	for (unsigned n = 0; n < links->count; n++) {
 		struct link *l = links->at[(first + n) % links->count];

@@ -35,10 +35,10 @@ void links_each(struct links *all, void (*fn)(struct link *l));
 
 /* The agent's worker for a connection, as long as that agent has it. @self is the index of RAgent's worker, of @ours
  * workers; the agent has @theirs workers; @hash is the connection's. Pure. */
-unsigned worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t hash);
+unsigned links_worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t hash);
 
-/* A link to @agent for a new stream. worker_choice() names the agent's worker; if its link is not up, another worker is
- * taken. NULL: none. */
+/* A link to @agent for a new stream. links_worker_choice() names the agent's worker; if its link is not up, another
+ * worker is taken. NULL: none. */
 struct link *links_choose(struct links *all, int agent, const struct connection_id *id);
 /* Any open link to @agent. NULL: none. */
 struct link *links_any_open(const struct links *all, int agent);

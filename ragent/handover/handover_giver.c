@@ -70,25 +70,20 @@ struct handover_giver {
 	enum { GIVER_WAITS, GIVER_WAITS_NO_MORE } patience; /* for owners of connections of the worker that gives */
 };
 
-int giver_may_go(enum giver_state from, enum giver_state to)
+bool handover_giver_may_go(enum giver_state from, enum giver_state to)
 {
 	return (state_rows[from].may_go_to >> to) & 1;
 }
 
-static void move(struct handover_giver *g, enum giver_state to)
+static void giver_move(struct handover_giver *g, enum giver_state to)
 {
-	assert(giver_may_go(g->state, to));
+	assert(handover_giver_may_go(g->state, to));
 	log_event(LOG_DEBUG, NULL, "handover", "from=%s to=%s", state_rows[g->state].name, state_rows[to].name);
 	g->state = to;
 	g->p.shared->is_given = to != GIVER_ALONE;
 }
 
 /* --- the end of a handover --- */
-
-static void unpark(struct worker *w, void *arg)
-{
-	ragent_worker_unpark(arg);
-}
 
 static void close_channel(struct handover_giver *g)
 {
@@ -106,13 +101,13 @@ static void break_off(struct handover_giver *g, const char *cause)
 		g->given ? LOG_ERROR : LOG_WARNING, NULL, "not replaced", "cause=%s workers_lost=%u", cause, g->given);
 	close_channel(g);
 	for (unsigned i = 0; i < g->given; i++)
-		worker_post(g->p.threads[i], unpark, g->p.workers[i]);
+		worker_post(g->p.threads[i], ragent_worker_unpark, g->p.workers[i]);
 	notes_go_on_serving(g->p.shared->notes);
 	g->given = 0;
-	move(g, GIVER_ALONE);
+	giver_move(g, GIVER_ALONE);
 }
 
-static void refuse(struct handover_giver *g, const char *why)
+static void giver_refuse(struct handover_giver *g, const char *why)
 {
 	handover_channel_say(g->fd, HANDOVER_REFUSED, why, TALK_LIMIT_MS);
 	break_off(g, why);
@@ -134,7 +129,7 @@ static int await_taken(struct handover_giver *g, unsigned left)
 	return r;
 }
 
-static int give(void *ctx, const struct handover_message *m)
+static int giver_give(void *ctx, const struct handover_message *m)
 {
 	struct handover_giver *g = ctx;
 
@@ -150,13 +145,14 @@ static int give_all(struct handover_giver *g, struct ragent_worker *rw)
 	struct notes *notes = g->p.shared->notes;
 
 	g->unanswered = 0;
-	int r = handover_worker_pack(rw, give, g);
+	int r = handover_worker_pack(rw, giver_give, g);
 
 	if (r == 0)
 		r = await_taken(g, 0);
 	if (r == 0 && fault_at("handover.commit", NULL, NULL) == FAULT_FAIL)
 		r = CSSL_E_SYSTEM;
 	if (r == 0) {
+		/* law 2: from here on the keeper makes no process that could restore what the other one has */
 		notes_set_stage(notes, NOTES_GIVING); /* now, because the other one has nothing before */
 		notes_share(notes, g->given);
 		r = handover_channel_say(g->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
@@ -197,11 +193,11 @@ static void give_here(struct worker *w, void *arg)
 
 /* --- the conversation, on the main loop --- */
 
-static void on_readable(void *ctx);
+static void giver_on_readable(void *ctx);
 
 static void listen_to(struct handover_giver *g)
 {
-	g->watch = watch_start(g->p.main, g->fd, on_readable, g);
+	g->watch = watch_start(g->p.main, g->fd, giver_on_readable, g);
 	if (!g->watch)
 		break_off(g, "out of memory");
 }
@@ -212,7 +208,7 @@ static void ask_worker(struct handover_giver *g)
 {
 	if (worker_post(g->p.threads[g->given], give_here, g) == 0)
 		return;
-	move(g, GIVER_OFFERED);
+	giver_move(g, GIVER_OFFERED);
 	break_off(g, "out of memory");
 }
 
@@ -245,7 +241,7 @@ static void on_given(struct worker *w, void *arg)
 	}
 	if (g->result == GIVE_LATER)
 		g->result = UV_ECANCELED;
-	move(g, GIVER_OFFERED);
+	giver_move(g, GIVER_OFFERED);
 	if (g->result < 0) {
 		break_off(g, error_text(g->result));
 	} else {
@@ -291,12 +287,12 @@ static int send_sockets(struct handover_giver *g, struct handover_message *m)
 	return r == 0 ? handover_channel_send(g->fd, m, TALK_LIMIT_MS) : r;
 }
 
-static int in_hello(struct handover_giver *g, struct handover_message *m)
+static int giver_in_hello(struct handover_giver *g, struct handover_message *m)
 {
 	int format = handover_hello_read(m);
 
 	if (format == CSSL_E_VERSION) {
-		refuse(g, "the new process reads no format that this one writes: stop this one first");
+		giver_refuse(g, "the new process reads no format that this one writes: stop this one first");
 		return 0;
 	}
 	if (format < 0)
@@ -308,21 +304,21 @@ static int in_hello(struct handover_giver *g, struct handover_message *m)
 	if (r == 0)
 		r = send_sockets(g, m);
 	if (r == 0)
-		move(g, GIVER_OFFERED);
+		giver_move(g, GIVER_OFFERED);
 	return r;
 }
 
-static int in_take(struct handover_giver *g, struct handover_message *m)
+static int giver_in_take(struct handover_giver *g, struct handover_message *m)
 {
 	const char *why_not = g->p.why_not(g->p.ctx);
 
 	if (g->given == g->p.worker_count)
 		return CSSL_E_STATE;
 	if (why_not) {
-		refuse(g, why_not);
+		giver_refuse(g, why_not);
 		return 0;
 	}
-	move(g, GIVER_GIVING);
+	giver_move(g, GIVER_GIVING);
 	watch_stop(g->watch);
 	g->watch = NULL;
 	g->waits_since_ms = 0;
@@ -331,19 +327,19 @@ static int in_take(struct handover_giver *g, struct handover_message *m)
 	return 0;
 }
 
-static int in_done(struct handover_giver *g, struct handover_message *m)
+static int giver_in_done(struct handover_giver *g, struct handover_message *m)
 {
 	if (g->given < g->p.worker_count)
 		return CSSL_E_STATE;
 	g->file = (struct listener_file){ 0 };
-	move(g, GIVER_REPLACED);
+	giver_move(g, GIVER_REPLACED);
 	log_event(LOG_INFO, NULL, "replaced", "workers=%u", g->given);
 	g->p.on_replaced(g->p.ctx);
 	close_channel(g); /* this tells the other process that this one serves no more */
 	return 0;
 }
 
-static int in_refused(struct handover_giver *g, struct handover_message *m)
+static int giver_in_refused(struct handover_giver *g, struct handover_message *m)
 {
 	char sentence[256];
 
@@ -358,13 +354,13 @@ static const struct {
 	int (*fn)(struct handover_giver *g, struct handover_message *m);
 	unsigned states;
 } messages[HANDOVER_TYPE_END] = {
-	[HANDOVER_HELLO] = { in_hello, IN(GREETED) },
-	[HANDOVER_TAKE] = { in_take, IN(OFFERED) },
-	[HANDOVER_DONE] = { in_done, IN(OFFERED) },
-	[HANDOVER_REFUSED] = { in_refused, IN(GREETED) | IN(OFFERED) },
+	[HANDOVER_HELLO] = { giver_in_hello, IN(GREETED) },
+	[HANDOVER_TAKE] = { giver_in_take, IN(OFFERED) },
+	[HANDOVER_DONE] = { giver_in_done, IN(OFFERED) },
+	[HANDOVER_REFUSED] = { giver_in_refused, IN(GREETED) | IN(OFFERED) },
 };
 
-static void on_readable(void *ctx)
+static void giver_on_readable(void *ctx)
 {
 	struct handover_giver *g = ctx;
 	struct handover_message m = { 0 };
@@ -378,7 +374,7 @@ static void on_readable(void *ctx)
 	if (r == UV_EOF)
 		break_off(g, "the new process is gone");
 	else if (r < 0)
-		refuse(g, error_text(r));
+		giver_refuse(g, error_text(r));
 }
 
 /* --- access --- */
@@ -392,7 +388,7 @@ static bool may_come(int fd)
 }
 
 /* Unread bytes mean that this loop is slow; the other process is not silent. */
-static bool has_unread(const struct handover_giver *g)
+static bool giver_has_unread(const struct handover_giver *g)
 {
 	uint8_t byte;
 
@@ -403,7 +399,7 @@ static void on_hello_due(struct deadline *d)
 {
 	struct handover_giver *g = container_of(d, struct handover_giver, hello_due);
 
-	if (has_unread(g))
+	if (giver_has_unread(g))
 		deadline_set(g->p.main, d, UNREAD_MORE_MS);
 	else
 		break_off(g, "it says nothing");
@@ -412,11 +408,11 @@ static void on_hello_due(struct deadline *d)
 /* A process that connected and stays silent does not keep a new process out. */
 static void let_silent_one_go(struct handover_giver *g)
 {
-	if (g->state == GIVER_GREETED && worker_turn(g->p.main) != g->greeted_turn && !has_unread(g))
+	if (g->state == GIVER_GREETED && worker_turn(g->p.main) != g->greeted_turn && !giver_has_unread(g))
 		break_off(g, "it says nothing, and another process came");
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void giver_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct handover_giver *g = ctx;
 	const bool may = may_come(fd);
@@ -437,11 +433,11 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	g->fd = fd;
 	g->greeted_turn = worker_turn(g->p.main);
 	deadline_set(g->p.main, &g->hello_due, HELLO_MS);
-	move(g, GIVER_GREETED);
+	giver_move(g, GIVER_GREETED);
 	listen_to(g);
 }
 
-static void on_listener_closed(void *ctx)
+static void giver_on_listener_closed(void *ctx)
 {
 	struct handover_giver *g = ctx;
 
@@ -449,11 +445,11 @@ static void on_listener_closed(void *ctx)
 	free(g);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = giver_on_accept, .on_closed = giver_on_listener_closed };
 
 /* --- life --- */
 
-static int open_socket(struct handover_giver *g, int fd)
+static int giver_open_socket(struct handover_giver *g, int fd)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	int r = 0;
@@ -483,7 +479,7 @@ struct handover_giver *handover_giver_create(
 		g->fd = -1;
 		g->hello_due.fn = on_hello_due;
 		g->later_due.fn = on_later_due;
-		r = open_socket(g, fd);
+		r = giver_open_socket(g, fd);
 	}
 	if (r == 0)
 		return g;

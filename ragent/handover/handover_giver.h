@@ -16,7 +16,6 @@
 #include <sys/types.h>
 
 #include "ragent/handover/handover_message.h"
-#include "ragent/worker/passed_sockets.h"
 #include "ragent/worker/ragent_worker.h"
 
 enum giver_state { GIVER_ALONE, GIVER_GREETED, GIVER_OFFERED, GIVER_GIVING, GIVER_REPLACED };
@@ -52,6 +51,6 @@ int handover_giver_fd(const struct handover_giver *g);
 void handover_giver_destroy(struct handover_giver *g);
 
 /* 1 when the drawing above has this change, else 0. */
-int giver_may_go(enum giver_state from, enum giver_state to);
+bool handover_giver_may_go(enum giver_state from, enum giver_state to);
 
 #endif

@@ -33,7 +33,7 @@ static void close_fds(struct handover_message *m)
 	m->fds_are = HANDOVER_FDS_BORROWED;
 }
 
-static void wipe(struct handover_message *m)
+static void handover_message_wipe(struct handover_message *m)
 {
 	if (m->len)
 		sodium_memzero(m->data, m->len);
@@ -43,11 +43,11 @@ static void wipe(struct handover_message *m)
 void handover_message_begin(struct handover_message *m, enum handover_type type)
 {
 	close_fds(m);
-	wipe(m);
+	handover_message_wipe(m);
 	m->type = (uint8_t)type;
 }
 
-static int grow(struct handover_message *m, size_t needed)
+static int handover_message_grow(struct handover_message *m, size_t needed)
 {
 	size_t cap = m->cap ? m->cap : CAP_MIN;
 
@@ -68,7 +68,7 @@ static int grow(struct handover_message *m, size_t needed)
 
 uint8_t *handover_message_room(struct handover_message *m, size_t len)
 {
-	if (len > HANDOVER_LEN_MAX - m->len || (m->len + len > m->cap && grow(m, m->len + len) < 0))
+	if (len > HANDOVER_LEN_MAX - m->len || (m->len + len > m->cap && handover_message_grow(m, m->len + len) < 0))
 		return NULL;
 	m->len += len;
 	return m->data + m->len - len;
@@ -114,29 +114,29 @@ int handover_message_take_fd(struct handover_message *m)
 void handover_message_clear(struct handover_message *m)
 {
 	close_fds(m);
-	wipe(m);
+	handover_message_wipe(m);
 	free(m->data);
 	*m = (struct handover_message){ 0 };
 }
 
 /* --- over the UNIX socket --- */
 
-static uint64_t now_ms(void)
+static uint64_t handover_now_ms(void)
 {
 	return notes_now_ns() / 1000000;
 }
 
-static uint64_t end_of(uint64_t limit_ms)
+static uint64_t handover_end_of(uint64_t limit_ms)
 {
-	return limit_ms == HANDOVER_NO_LIMIT ? limit_ms : now_ms() + limit_ms;
+	return limit_ms == HANDOVER_NO_LIMIT ? limit_ms : handover_now_ms() + limit_ms;
 }
 
 /* Wait until @fd has one of @events. 0 or negative. */
-static int await(int fd, short events, uint64_t end_ms)
+static int handover_channel_poll(int fd, short events, uint64_t end_ms)
 {
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = events };
-		const uint64_t now = now_ms();
+		const uint64_t now = handover_now_ms();
 		if (end_ms != HANDOVER_NO_LIMIT && now >= end_ms)
 			return UV_ETIMEDOUT;
 		int r = poll(&p, 1, end_ms == HANDOVER_NO_LIMIT ? -1 : (int)(end_ms - now));
@@ -148,11 +148,11 @@ static int await(int fd, short events, uint64_t end_ms)
 }
 
 /* After a failed call: 0 when the caller should try again. */
-static int failed(int fd, short events, uint64_t end_ms)
+static int handover_channel_failed(int fd, short events, uint64_t end_ms)
 {
 	if (errno == EINTR)
 		return 0;
-	return errno == EAGAIN ? await(fd, events, end_ms) : -errno;
+	return errno == EAGAIN ? handover_channel_poll(fd, events, end_ms) : -errno;
 }
 
 /* --- out --- */
@@ -184,14 +184,14 @@ static int send_header(int fd, const struct handover_message *m, uint64_t end_ms
 	while (r == 0) {
 		if (sendmsg(fd, &h, MSG_NOSIGNAL) == (ssize_t)sizeof header)
 			return 0;
-		r = failed(fd, POLLOUT, end_ms);
+		r = handover_channel_failed(fd, POLLOUT, end_ms);
 	}
 	return r;
 }
 
 int handover_channel_send(int fd, const struct handover_message *m, uint64_t limit_ms)
 {
-	const uint64_t end_ms = end_of(limit_ms);
+	const uint64_t end_ms = handover_end_of(limit_ms);
 	int r = send_header(fd, m, end_ms);
 
 	for (size_t sent = 0; r == 0 && sent < m->len;) {
@@ -199,7 +199,7 @@ int handover_channel_send(int fd, const struct handover_message *m, uint64_t lim
 		if (n >= 0)
 			sent += (size_t)n;
 		else
-			r = failed(fd, POLLOUT, end_ms);
+			r = handover_channel_failed(fd, POLLOUT, end_ms);
 	}
 	return r;
 }
@@ -250,7 +250,7 @@ static int receive_header(int fd, struct handover_message *m, uint8_t header[sta
 			.msg_controllen = sizeof control.bytes };
 		ssize_t n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 		if (n < 0) {
-			r = failed(fd, POLLIN, end_ms);
+			r = handover_channel_failed(fd, POLLIN, end_ms);
 			continue;
 		}
 		take_fds(&h, m);
@@ -278,14 +278,14 @@ static int receive_bytes(int fd, struct handover_message *m, size_t len, uint64_
 		if (n == 0)
 			return UV_EOF;
 		if (n < 0)
-			r = failed(fd, POLLIN, end_ms);
+			r = handover_channel_failed(fd, POLLIN, end_ms);
 	}
 	return r;
 }
 
 int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_ms)
 {
-	const uint64_t end_ms = end_of(limit_ms);
+	const uint64_t end_ms = handover_end_of(limit_ms);
 	uint8_t header[HEADER_LEN] = { 0 };
 
 	handover_message_begin(m, HANDOVER_HELLO);
@@ -306,7 +306,7 @@ int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_
 
 void handover_channel_await(int fd)
 {
-	await(fd, POLLIN, HANDOVER_NO_LIMIT);
+	handover_channel_poll(fd, POLLIN, HANDOVER_NO_LIMIT);
 }
 
 bool handover_channel_next_is(int fd, enum handover_type type)

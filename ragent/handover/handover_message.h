@@ -90,11 +90,11 @@ int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_
 
 /* Until a message is there, or the other process is gone. */
 void handover_channel_await(int fd);
-/* 1: the next message is there, and of @type. It stays to be received. */
+/* Is the next message there, and of @type? It stays to be received. */
 bool handover_channel_next_is(int fd, enum handover_type type);
 
-/* For a process whose reader died: from now on the other process can send nothing more. 1: all that it had sent and
- * nobody read is a message of @type without bytes; 0: it is not. */
+/* For a process whose reader died: from now on the other process can send nothing more. True: all that it had sent and
+ * nobody read is a message of @type without bytes. */
 bool handover_channel_ends_with(int fd, enum handover_type type);
 
 /* Send a message whose bytes are @sentence, which may be empty. */

@@ -141,8 +141,8 @@ struct reading {
 	size_t error_cap;
 };
 
-static int refuse(const struct reading *o, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int refuse(const struct reading *o, int result, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int offer_refuse(
+	const struct reading *o, int result, const char *format, ...)
 {
 	va_list args;
 
@@ -157,12 +157,12 @@ static bool is_text(const char *text, const uint8_t *bytes, size_t len)
 	return strlen(text) == len && memcmp(text, bytes, len) == 0;
 }
 
-static int read_name(struct reading *o, const struct field_item *item)
+static int offer_read_name(struct reading *o, const struct field_item *item)
 {
 	if (is_text(o->shared->self->name, item->value, item->len))
 		return 0;
-	return refuse(o, CSSL_E_MISMATCH, "the running one is %.*s, not %s", (int)item->len, (const char *)item->value,
-		o->shared->self->name);
+	return offer_refuse(o, CSSL_E_MISMATCH, "the running one is %.*s, not %s", (int)item->len,
+		(const char *)item->value, o->shared->self->name);
 }
 
 static int read_agent(struct reading *o, const struct field_item *item)
@@ -175,14 +175,14 @@ static int read_agent(struct reading *o, const struct field_item *item)
 	int ours = NO_AGENT;
 
 	if (!name || map->agent_count == AGENTS_MAX)
-		return refuse(o, CSSL_E_RANGE, "a malformed agent");
+		return offer_refuse(o, CSSL_E_RANGE, "a malformed agent");
 	for (int a = 0; a < (int)agents_count(o->shared->agents); a++)
 		if (is_text(agents_name(o->shared->agents, a), name, len))
 			ours = a;
 	map->agents[map->agent_count++] = ours;
 	if (links_up == 0 || (ours != NO_AGENT && agents_conf(o->shared->agents, ours)->workers >= workers))
 		return 0;
-	return refuse(o, CSSL_E_MISMATCH,
+	return offer_refuse(o, CSSL_E_MISMATCH,
 		"agent %.*s is up and the cluster file has it no more, or with fewer workers: drain and stop it first",
 		(int)len, (const char *)name);
 }
@@ -193,7 +193,7 @@ static int read_listener(struct reading *o, const struct field_item *item)
 	struct front **fronts = realloc(map->fronts, (map->front_count + 1) * sizeof(struct front *));
 
 	if (!fronts)
-		return refuse(o, CSSL_E_NO_MEMORY, "out of memory");
+		return offer_refuse(o, CSSL_E_NO_MEMORY, "out of memory");
 	map->fronts = fronts;
 	for (size_t f = 0; f < o->shared->front_count; f++) {
 		if (!is_text(o->shared->fronts[f].conf->name, item->value, item->len))
@@ -201,15 +201,16 @@ static int read_listener(struct reading *o, const struct field_item *item)
 		fronts[map->front_count++] = &o->shared->fronts[f];
 		return 0;
 	}
-	return refuse(o, CSSL_E_MISMATCH, "the cluster file has no listener %.*s any more, which is being listened on",
-		(int)item->len, (const char *)item->value);
+	return offer_refuse(o, CSSL_E_MISMATCH,
+		"the cluster file has no listener %.*s any more, which is being listened on", (int)item->len,
+		(const char *)item->value);
 }
 
 static int read_item(struct reading *o, const struct field_item *item)
 {
 	switch (item->tag) {
 	case TAG_FORMAT: return field_number(item, UINT64_MAX, &o->format);
-	case TAG_NAME: return read_name(o, item);
+	case TAG_NAME: return offer_read_name(o, item);
 	case TAG_WORKERS: return field_number(item, UINT64_MAX, &o->workers);
 	case TAG_BOOT_ID: return field_number(item, UINT64_MAX, &o->boot_id);
 	case TAG_WINDOW: return field_number(item, UINT64_MAX, &o->window);
@@ -219,9 +220,10 @@ static int read_item(struct reading *o, const struct field_item *item)
 	case TAG_BLOCKED:
 		return blocked_unpack(o->shared->blocked, 0, item->value, item->len, notes_now_ns() / 1000000);
 	default:
+		/* law 16: what is not understood may change what the rest means */
 		if (item->tag == TAG_NEXT && format_max > HANDOVER_FORMAT)
 			return 0;
-		return refuse(o, CSSL_E_VERSION, "a newer release is running");
+		return offer_refuse(o, CSSL_E_VERSION, "a newer release is running");
 	}
 }
 
@@ -232,22 +234,22 @@ static int check_descriptors(const struct reading *o)
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || needed <= files.rlim_cur)
 		return 0;
-	return refuse(o, CSSL_E_SYSTEM, "%llu descriptors may be needed, %llu are allowed here",
+	return offer_refuse(o, CSSL_E_SYSTEM, "%llu descriptors may be needed, %llu are allowed here",
 		(unsigned long long)needed, (unsigned long long)files.rlim_cur);
 }
 
-static int check(const struct reading *o)
+static int offer_check(const struct reading *o)
 {
 	const struct ragent_shared *s = o->shared;
 
 	if (o->format < HANDOVER_FORMAT_MIN || o->format > format_max)
-		return refuse(o, CSSL_E_VERSION, "a release is running whose state this one does not read");
+		return offer_refuse(o, CSSL_E_VERSION, "a release is running whose state this one does not read");
 	if (o->workers != s->self->workers)
-		return refuse(o, CSSL_E_MISMATCH,
+		return offer_refuse(o, CSSL_E_MISMATCH,
 			"%llu workers are running, the cluster file says %u: they must be as many",
 			(unsigned long long)o->workers, s->self->workers);
 	if (o->window != s->conf->limits.window_len)
-		return refuse(o, CSSL_E_MISMATCH,
+		return offer_refuse(o, CSSL_E_MISMATCH,
 			"the window is %llu bytes, the cluster file says %u: agents go by the same",
 			(unsigned long long)o->window, s->conf->limits.window_len);
 	return check_descriptors(o);
@@ -270,7 +272,7 @@ int handover_offer_read(const struct handover_message *m, struct ragent_shared *
 	}
 	if (result < 0)
 		return result;
-	result = check(&o);
+	result = offer_check(&o);
 	if (result == 0)
 		shared->boot_id = o.boot_id;
 	return result;

@@ -30,7 +30,7 @@ struct handover_taker {
 
 /* --- one worker, on its thread --- */
 
-static void note(struct handover_taker *t, int result)
+static void taker_note(struct handover_taker *t, int result)
 {
 	t->result = result;
 	if (result < 0 && !t->cause[0]) /* else the other process has sent the cause */
@@ -38,9 +38,9 @@ static void note(struct handover_taker *t, int result)
 }
 
 /* The new process has not touched the worker's sockets; the old process goes on with it. */
-static int give_up(struct handover_taker *t, struct ragent_worker *rw, int result)
+static int taker_give_up(struct handover_taker *t, struct ragent_worker *rw, int result)
 {
-	note(t, result);
+	taker_note(t, result);
 	if (rw->state == RAGENT_WORKER_PARKED)
 		handover_worker_let_go(rw);
 	notes_share_nothing(rw->home.shared->notes);
@@ -63,6 +63,7 @@ static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct h
 
 	if (r < 0)
 		return r;
+	/* law 2: not before COMMIT, which the other process says when it can answer nobody any more */
 	if (m->type == HANDOVER_COMMIT) {
 		notes_share_nothing(rw->home.shared->notes); /* if it was not seen above */
 		return HANDOVER_COMMIT;
@@ -80,7 +81,7 @@ static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct h
 	return r;
 }
 
-static void on_taken(struct worker *w, void *arg);
+static void taker_on_taken(struct worker *w, void *arg);
 
 static void take_here(struct worker *w, void *arg)
 {
@@ -104,12 +105,12 @@ static void take_here(struct worker *w, void *arg)
 			log_event(LOG_ERROR, NULL, "fault ignored, the worker is taken already", "worker=%u",
 				worker_index(w));
 		handover_worker_go_on(rw);
-		note(t, 0);
+		taker_note(t, 0);
 		log_event(LOG_INFO, NULL, "worker taken", "worker=%u", worker_index(w));
 	} else {
-		give_up(t, rw, r);
+		taker_give_up(t, rw, r);
 	}
-	worker_post(t->p.main, on_taken, t);
+	worker_post(t->p.main, taker_on_taken, t);
 }
 
 /* The process that gives lets go of its sockets as soon as it has sent COMMIT. If it cannot send it any more, it goes
@@ -125,14 +126,9 @@ void handover_taker_died(struct notes *n)
 
 /* --- all of them, on the main loop --- */
 
-static void unpark(struct worker *w, void *arg)
-{
-	ragent_worker_unpark(arg);
-}
-
 /* The old process closes when it serves no more. From then on this process answers all clients. Once the old one can
  * read that this one is done, it ends, whatever happens here: then the next life has to go on. */
-static void let_go(struct handover_taker *t)
+static void taker_let_go(struct handover_taker *t)
 {
 	struct handover_message m = { 0 };
 
@@ -146,50 +142,51 @@ static void let_go(struct handover_taker *t)
 	handover_message_clear(&m);
 }
 
-static void end(struct handover_taker *t, enum taker_result result)
+static void taker_end(struct handover_taker *t, enum taker_result result)
 {
 	if (result == TAKER_IS_ALONE)
 		for (unsigned i = t->taken; i < t->p.worker_count; i++)
-			worker_post(t->p.threads[i], unpark, t->p.workers[i]);
+			worker_post(t->p.threads[i], ragent_worker_unpark, t->p.workers[i]);
 	if (result == TAKER_HAS_ALL)
-		let_go(t);
+		taker_let_go(t);
 	t->p.on_end(t->p.ctx, result, t->cause);
 	close(t->fd);
 	t->fd = -1;
 }
 
-static void next(struct handover_taker *t)
+static void taker_next(struct handover_taker *t)
 {
 	if (worker_post(t->p.threads[t->taken], take_here, t) == 0)
 		return;
-	note(t, CSSL_E_NO_MEMORY);
-	end(t, t->taken ? TAKER_HAS_SOME : TAKER_HAS_NOTHING);
+	taker_note(t, CSSL_E_NO_MEMORY);
+	taker_end(t, t->taken ? TAKER_HAS_SOME : TAKER_HAS_NOTHING);
 }
 
-static void on_taken(struct worker *w, void *arg)
+static void taker_on_taken(struct worker *w, void *arg)
 {
 	struct handover_taker *t = arg;
 
 	if (t->result < 0) {
-		end(t, t->taken == 0 ? TAKER_HAS_NOTHING : t->result == UV_EOF ? TAKER_IS_ALONE : TAKER_HAS_SOME);
+		taker_end(t, t->taken == 0 ? TAKER_HAS_NOTHING : t->result == UV_EOF ? TAKER_IS_ALONE : TAKER_HAS_SOME);
 		return;
 	}
 	if (++t->taken < t->p.worker_count) {
-		next(t);
+		taker_next(t);
 		return;
 	}
-	end(t, TAKER_HAS_ALL);
+	taker_end(t, TAKER_HAS_ALL);
 }
 
 void handover_taker_begin(struct handover_taker *t, const struct handover_taker_params *p)
 {
 	t->p = *p;
-	next(t);
+	taker_next(t);
 }
 
 /* --- the offer --- */
 
-static int hear(struct handover_taker *t, struct handover_message *m, enum handover_type type, char *error, size_t cap)
+static int taker_hear(
+	struct handover_taker *t, struct handover_message *m, enum handover_type type, char *error, size_t cap)
 {
 	int r = handover_channel_receive(t->fd, m, ANSWER_LIMIT_MS);
 
@@ -205,7 +202,7 @@ static int hear(struct handover_taker *t, struct handover_message *m, enum hando
 static int hear_sockets(struct handover_taker *t, struct handover_message *m, char *error, size_t cap)
 {
 	do {
-		int r = hear(t, m, HANDOVER_SOCKETS, error, cap);
+		int r = taker_hear(t, m, HANDOVER_SOCKETS, error, cap);
 		if (r < 0)
 			return r;
 		r = handover_sockets_read(m, &t->sockets);
@@ -217,7 +214,7 @@ static int hear_sockets(struct handover_taker *t, struct handover_message *m, ch
 	return 0;
 }
 
-static int greet(struct handover_taker *t, struct ragent_shared *shared, char *error, size_t cap)
+static int taker_greet(struct handover_taker *t, struct ragent_shared *shared, char *error, size_t cap)
 {
 	struct handover_message m = { 0 };
 	int r = handover_hello_pack(&m);
@@ -227,7 +224,7 @@ static int greet(struct handover_taker *t, struct ragent_shared *shared, char *e
 	if (r < 0)
 		snprintf(error, cap, "the running process: %s", error_text(r));
 	if (r == 0)
-		r = hear(t, &m, HANDOVER_OFFER, error, cap);
+		r = taker_hear(t, &m, HANDOVER_OFFER, error, cap);
 	if (r == 0)
 		r = handover_offer_read(&m, shared, &t->map, error, cap);
 	if (r == 0)
@@ -251,7 +248,7 @@ struct handover_taker *handover_taker_create(
 		handover_taker_destroy(t, NULL);
 		return NULL;
 	}
-	if (greet(t, shared, error, error_cap) == 0)
+	if (taker_greet(t, shared, error, error_cap) == 0)
 		return t;
 	handover_taker_destroy(t, error);
 	return NULL;

@@ -21,6 +21,7 @@ static int pack_link(struct link *l, struct handover_message *m)
 {
 	const struct link_descriptors d = link_descriptors(l);
 	struct framed_saved saved;
+	/* law 1: the other process seals with the same keys next, so this one seals nothing more, unless it is refused */
 	int r = link_freeze(l, &saved);
 	size_t len = 4 + (r == 0 ? link_packed_len(l) : 0);
 
@@ -128,7 +129,7 @@ struct told_counters {
 	const struct counter_row *(*row)(size_t index);
 };
 
-static struct told_counters set_of(struct connection_home *home, enum whose whose, unsigned index)
+static struct told_counters handover_set_of(struct connection_home *home, enum whose whose, unsigned index)
 {
 	switch (whose) {
 	case COUNTERS_OF_AGENT:
@@ -145,7 +146,7 @@ static struct told_counters set_of(struct connection_home *home, enum whose whos
 /* A gauge counts local objects; objects that come count themselves. */
 static int put_counters(struct handover_message *m, struct connection_home *home, enum whose whose, unsigned index)
 {
-	const struct told_counters set = set_of(home, whose, index);
+	const struct told_counters set = handover_set_of(home, whose, index);
 	uint8_t front[COUNTER_FRONT_LEN] = { (uint8_t)whose };
 	int r = 0;
 
@@ -244,7 +245,7 @@ static int take_counter(struct ragent_worker *rw, const struct handover_map *map
 
 	if (result != 0)
 		return result == AGENT_IS_GONE ? 0 : result;
-	const struct told_counters set = set_of(&rw->home, whose, index);
+	const struct told_counters set = handover_set_of(&rw->home, whose, index);
 	for (size_t i = 0; i < set.count; i++) {
 		const struct counter_row *row = set.row(i);
 		if (row->kind != COUNTER_GAUGE && strlen(row->name) == len && memcmp(row->name, name, len) == 0)
@@ -354,7 +355,7 @@ static int unpack_connections(struct ragent_worker *rw, const struct handover_ma
 /* --- a whole worker --- */
 
 /* Finish all ends that are under way; one end may cause others. The other process can go on with no re-attach. */
-static void settle(struct ragent_worker *rw)
+static void handover_worker_settle(struct ragent_worker *rw)
 {
 	bool again = true;
 
@@ -372,7 +373,7 @@ int handover_worker_pack(struct ragent_worker *rw, handover_send *send, void *ct
 {
 	struct handover_message m = { 0 };
 
-	settle(rw);
+	handover_worker_settle(rw);
 	int r = pack_links(rw, &m, send, ctx);
 	if (r == 0)
 		r = pack_self(rw, &m);
@@ -411,7 +412,7 @@ void handover_worker_let_go(struct ragent_worker *rw)
 void handover_worker_go_on(struct ragent_worker *rw)
 {
 	worker_refresh_now(rw->home.worker); /* times that come are younger than this turn */
-	ragent_worker_unpark(rw);
+	ragent_worker_unpark(rw->home.worker, rw);
 	links_each(&rw->home.links, link_prove); /* the process after this one will show another proof */
 	connection_home_each(&rw->home, connection_go_on);
 }

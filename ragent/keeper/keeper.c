@@ -73,21 +73,21 @@ static int next_signal(const struct keeper *k, uint32_t ms)
 }
 
 /* A child that was just made still has root's rights for a moment; until it gives them up, the signal has to wait. */
-static void pay(struct keeper *k)
+static void keeper_pay(struct keeper *k)
 {
 	for (unsigned i = 0; k->child && i < FORWARDED_COUNT; i++)
 		if (k->owed & 1u << i && kill(k->child, forwarded[i]) == 0)
 			k->owed &= ~(1u << i);
 }
 
-static void forward(struct keeper *k, int signum)
+static void keeper_forward(struct keeper *k, int signum)
 {
 	if (signum == SIGTERM || signum == SIGINT)
 		k->stop = STOP_ASKED;
 	for (unsigned i = 0; i < FORWARDED_COUNT; i++)
 		if (forwarded[i] == signum)
 			k->owed |= 1u << i;
-	pay(k);
+	keeper_pay(k);
 }
 
 /* --- birth --- */
@@ -132,19 +132,19 @@ static pid_t give_life(struct keeper *k)
 	if (child == 0)
 		begin_child(k);
 	k->child = child > 0 ? child : 0;
-	pay(k);
+	keeper_pay(k);
 	return child;
 }
 
 /* --- life --- */
 
-static enum notes_stage stage(const struct keeper *k)
+static enum notes_stage keeper_stage(const struct keeper *k)
 {
 	return (enum notes_stage)atomic_load(&k->p->notes->shared->stage);
 }
 
 /* The thread that made no progress for longest, and for how many ticks. */
-static uint32_t slowest(struct keeper *k, uint32_t *ticks)
+static uint32_t keeper_slowest(struct keeper *k, uint32_t *ticks)
 {
 	const struct notes *n = k->p->notes;
 	uint32_t slow = 0, longest = 0, shortest = UINT32_MAX;
@@ -161,8 +161,8 @@ static uint32_t slowest(struct keeper *k, uint32_t *ticks)
 			slow = i;
 		}
 	}
-	*ticks = stage(k) == NOTES_STARTING ? shortest : longest;
-	return stage(k) == NOTES_STARTING ? NOTES_NO_THREAD : slow;
+	*ticks = keeper_stage(k) == NOTES_STARTING ? shortest : longest;
+	return keeper_stage(k) == NOTES_STARTING ? NOTES_NO_THREAD : slow;
 }
 
 /* Has a thread made no progress for too long? While the child starts, not all of its threads run yet, so the progress
@@ -171,27 +171,27 @@ static bool is_hung(struct keeper *k)
 {
 	uint32_t ticks;
 
-	k->hung = slowest(k, &ticks);
+	k->hung = keeper_slowest(k, &ticks);
 	return ticks * KEEPER_TICK_MS >= k->p->hang_ms;
 }
 
 /* A first process may wait long for the process that it replaces. */
 static bool is_watched(const struct keeper *k)
 {
-	const enum notes_stage now = stage(k);
+	const enum notes_stage now = keeper_stage(k);
 
 	if (now == NOTES_STARTING)
 		return k->child && k->life == KEEPER_NEXT_LIFE;
 	return k->child && (now == NOTES_SERVING || now == NOTES_RESTORING);
 }
 
-static void tick(struct keeper *k)
+static void keeper_tick(struct keeper *k)
 {
 	k->p->tick(k->p->ctx);
-	pay(k);
+	keeper_pay(k);
 	if (!is_watched(k))
 		return;
-	if (!k->served_since_ns && stage(k) == NOTES_SERVING)
+	if (!k->served_since_ns && keeper_stage(k) == NOTES_SERVING)
 		k->served_since_ns = notes_now_ns();
 	if (k->verdict == CHILD_IS_KILLED || !is_hung(k))
 		return;
@@ -228,9 +228,10 @@ static enum death_cause cause_of(const struct keeper *k, int status)
 /* Did it end although it should have served? */
 static bool was_death(const struct keeper *k, int status)
 {
-	if (k->stop == STOP_ASKED || stage(k) == NOTES_ENDING || stage(k) == NOTES_GIVING)
+	/* GIVING: the other process may have the connections already, and two must not have one (law 2) */
+	if (k->stop == STOP_ASKED || keeper_stage(k) == NOTES_ENDING || keeper_stage(k) == NOTES_GIVING)
 		return false;
-	if (k->life == KEEPER_FIRST_LIFE && stage(k) == NOTES_STARTING)
+	if (k->life == KEEPER_FIRST_LIFE && keeper_stage(k) == NOTES_STARTING)
 		return false;
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
@@ -249,7 +250,7 @@ static void watch_last(struct keeper *k, int signum)
 		kill(k->child, SIGKILL);
 }
 
-/* It reads memory that the dead process could write, so it may crash or go on without an end. 1: it did its work. */
+/* It reads memory that the dead process could write, so it may crash or go on without an end. true: it did its work. */
 static bool abandon_in_last_child(struct keeper *k)
 {
 	int status = 0;
@@ -269,7 +270,7 @@ static bool abandon_in_last_child(struct keeper *k)
 	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
-static void abandon(struct keeper *k)
+static void keeper_abandon(struct keeper *k)
 {
 	if (abandon_in_last_child(k))
 		return;
@@ -301,8 +302,8 @@ static bool served_shortly(const struct keeper *k, enum death_cause cause)
  * itself before it serves could not start. That says nothing of what it restored. */
 static bool died_restoring(const struct keeper *k, int status, enum death_cause cause)
 {
-	const bool was_restoring = stage(k) == NOTES_STARTING || stage(k) == NOTES_RESTORING;
-	const bool was_new = stage(k) == NOTES_SERVING && cause != DEATH_KILLED && served_shortly(k, cause) &&
+	const bool was_restoring = keeper_stage(k) == NOTES_STARTING || keeper_stage(k) == NOTES_RESTORING;
+	const bool was_new = keeper_stage(k) == NOTES_SERVING && cause != DEATH_KILLED && served_shortly(k, cause) &&
 			     k->p->notes->last_thread != MAIN_THREAD;
 
 	return k->life == KEEPER_NEXT_LIFE && (was_restoring || was_new) && WIFSIGNALED(status) &&
@@ -340,7 +341,7 @@ static pid_t give_next_life(struct keeper *k)
 		while (k->stop == STOP_NOT_ASKED && notes_now_ns() < end_ns) {
 			int signum = next_signal(k, KEEPER_TICK_MS);
 			if (signum && signum != SIGCHLD)
-				forward(k, signum);
+				keeper_forward(k, signum);
 			k->p->tick(k->p->ctx);
 		}
 		if (k->stop == STOP_ASKED)
@@ -363,21 +364,21 @@ static int end_alike(const struct keeper *k, int status)
 	return EXIT_FAILURE;
 }
 
-/* 0: this process is the next child. 1: there is no child any more. */
-static bool keep(struct keeper *k, int *status)
+/* false: this process is the next child. true: there is no child any more. */
+static bool keeper_keep(struct keeper *k, int *status)
 {
 	for (;;) {
 		int signum = next_signal(k, KEEPER_TICK_MS);
 		if (signum == 0)
-			tick(k);
+			keeper_tick(k);
 		else if (signum != SIGCHLD)
-			forward(k, signum);
+			keeper_forward(k, signum);
 		if (!has_ended(k, status))
 			continue;
 		if (!was_death(k, *status)) {
 			/* else its clients' sockets, still open here, would get FIN when this process ends (law 8) */
 			if (WIFSIGNALED(*status))
-				abandon(k);
+				keeper_abandon(k);
 			return true;
 		}
 		note_death(k, *status);
@@ -385,14 +386,14 @@ static bool keep(struct keeper *k, int *status)
 		if (child == 0)
 			return false;
 		if (child < 0) {
-			abandon(k);
+			keeper_abandon(k);
 			*status = EXIT_SUCCESS;
 			return true;
 		}
 	}
 }
 
-static int settle(struct keeper *k)
+static int keeper_settle(struct keeper *k)
 {
 	int status;
 
@@ -403,19 +404,19 @@ static int settle(struct keeper *k)
 	return -1;
 }
 
-static int run(struct keeper *k)
+static int keeper_run_lives(struct keeper *k)
 {
 	int status = EXIT_SUCCESS;
 	pid_t child = give_life(k);
 
 	if (child > 0) {
 		prctl(PR_SET_NAME, "ragent-keeper");
-		if (settle(k) < 0)
+		if (keeper_settle(k) < 0)
 			return EXIT_FAILURE;
 	}
 	if (child < 0)
 		return EXIT_FAILURE;
-	if (child > 0 && keep(k, &status))
+	if (child > 0 && keeper_keep(k, &status))
 		return end_alike(k, status);
 	return k->p->live(k->p->ctx, k->life);
 }
@@ -429,7 +430,7 @@ int keeper_run(const struct keeper_params *p)
 	k->p = p;
 	atomic_store(&p->notes->shared->keeper, (uint32_t)getpid());
 	block_signals(k);
-	int status = run(k);
+	int status = keeper_run_lives(k);
 	free(k);
 	return status;
 }

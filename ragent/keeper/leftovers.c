@@ -21,7 +21,7 @@ struct numbers {
 	size_t count, cap;
 };
 
-static int add(struct numbers *n, int number)
+static int numbers_add(struct numbers *n, int number)
 {
 	int r = array_make_room(&n->at, &n->cap, n->count, sizeof *n->at);
 
@@ -38,7 +38,7 @@ static int list_descriptors(struct numbers *out, struct notes *n)
 	for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
 		int fd = atoi(e->d_name); /* "." and ".." give 0 */
 		if (fd > STDERR_FILENO && fd != dirfd(d))
-			r = add(out, fd);
+			r = numbers_add(out, fd);
 		notes_beat_all(n);
 	}
 	if (d)
@@ -98,6 +98,7 @@ static bool is_of_client(const struct notes *n, int fd)
 
 static void reset_at_close(int fd)
 {
+	/* law 8: a FIN could pass for the end of an answer */
 	const struct linger at_once = { .l_onoff = 1 };
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -169,6 +170,7 @@ static void take_one_of_each(struct saved *all, struct notes *n)
 
 	for (size_t i = 0; i < all->count; i++) {
 		const struct named_slot here = all->at[i];
+		/* law 2: two valid slots would become two connections with one socket */
 		const bool is_second = count && all->at[count - 1].cookie == here.cookie;
 		if (is_second && is_innocent) {
 			table_slot_to(here.slot, SLOT_VOID);
@@ -243,7 +245,7 @@ static bool says_all(const struct table_slot *s, int fd)
  * when all clients are sorted. With very many that takes a while, so links end last. */
 static void close_later(struct numbers *later, int fd)
 {
-	if (add(later, fd) < 0)
+	if (numbers_add(later, fd) < 0)
 		close(fd);
 }
 
@@ -270,6 +272,7 @@ static void sort_saved(struct leftovers *l, const struct notes *n, struct table_
 		l->saved++;
 		return;
 	}
+	/* law 3: nobody knows what the client got, so nobody can go on behind it */
 	if (table_slot_is_restored(s))
 		l->given_up++;
 	else
@@ -343,7 +346,7 @@ static bool is_to_end(const struct notes *n, const struct saved *own, int fd)
 }
 
 /* @own NULL: all of them. */
-static void end_all(struct notes *n, const struct saved *own)
+static void leftovers_reset_all(struct notes *n, const struct saved *own)
 {
 	struct leftovers l = { 0 };
 	struct numbers all = { 0 };
@@ -366,7 +369,7 @@ static void end_all(struct notes *n, const struct saved *own)
 void leftovers_end_all_blindly(struct notes *n)
 {
 	if (atomic_load(&n->shared->shared_worker) == 0)
-		end_all(n, NULL);
+		leftovers_reset_all(n, NULL);
 }
 
 void leftovers_end_all(struct notes *n)
@@ -375,8 +378,8 @@ void leftovers_end_all(struct notes *n)
 	struct saved own = { 0 };
 
 	if (shared == 0)
-		end_all(n, NULL);
+		leftovers_reset_all(n, NULL);
 	else if (list_saved_but(&own, n, shared - 1) == 0)
-		end_all(n, &own);
+		leftovers_reset_all(n, &own);
 	free(own.at);
 }

@@ -23,7 +23,7 @@
 
 #define SECOND_STACK_LEN 32768u
 
-static size_t align(size_t end)
+static size_t notes_align(size_t end)
 {
 	return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -31,8 +31,8 @@ static size_t align(size_t end)
 struct notes *notes_create(unsigned threads, unsigned sockets)
 {
 	struct notes *n = calloc(1, sizeof *n);
-	const size_t beats = align(sizeof *n->shared), working = beats + align(threads * sizeof *n->beats),
-		     noted = working + align(threads * sizeof *n->working);
+	const size_t beats = notes_align(sizeof *n->shared), working = beats + notes_align(threads * sizeof *n->beats),
+		     noted = working + notes_align(threads * sizeof *n->working);
 
 	if (!n)
 		return NULL;

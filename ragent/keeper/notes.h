@@ -141,7 +141,7 @@ void notes_suspect(struct notes *n, const struct client_address *address);
 
 /* A number of SOL_SOCKET; -1: it is no socket. */
 int notes_socket_option(int fd, int name);
-/* 1, or 0: the descriptor was closed, or the number is another one now. */
+/* false: the descriptor was closed, or the number is another one now. */
 bool notes_socket_listens(const struct noted_socket *s);
 
 const char *death_cause_name(enum death_cause cause);

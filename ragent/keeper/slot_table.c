@@ -48,7 +48,7 @@ static size_t whole_slabs(size_t len)
 }
 
 /* Chunks are at multiples of their length, so the mapping is one chunk longer. */
-static int map(struct slot_table *t)
+static int slot_table_map(struct slot_table *t)
 {
 	const size_t marks = whole_slabs(HEAD_LEN + t->count * sizeof *t->marks);
 
@@ -66,10 +66,10 @@ static int map(struct slot_table *t)
 /* With vm.overcommit_memory=2 the system counts addresses as if all of them were used. */
 static int map_all_or_some(struct slot_table *t)
 {
-	if (map(t) == 0)
+	if (slot_table_map(t) == 0)
 		return 0;
 	t->count = t->count / 8 + 1;
-	return map(t);
+	return slot_table_map(t);
 }
 
 struct slot_table *slot_table_create(uint64_t len, size_t connection_len)
@@ -103,11 +103,6 @@ void slot_table_destroy(struct slot_table *t)
 
 /* --- chunks --- */
 
-static uint32_t mark(const struct slot_table *t, enum table_use use, unsigned worker)
-{
-	return use | worker << USE_BITS | t->life << (USE_BITS + WORKER_BITS);
-}
-
 static enum table_use use_of(uint32_t mark)
 {
 	return (enum table_use)(mark & ((1u << USE_BITS) - 1));
@@ -123,28 +118,28 @@ static void *chunk_at(const struct slot_table *t, uint32_t chunk)
 	return t->chunks + (size_t)chunk * SLAB_LEN;
 }
 
-static uint32_t reached(const struct slot_table *t)
+static uint32_t slot_table_reached(const struct slot_table *t)
 {
 	const uint32_t most = atomic_load_explicit(t->reached, memory_order_relaxed);
 
 	return most < t->count ? most : t->count;
 }
 
-static uint32_t mark_of(const struct slot_table *t, uint32_t chunk)
+static uint32_t slot_table_mark_of(const struct slot_table *t, uint32_t chunk)
 {
 	return atomic_load_explicit(&t->marks[chunk], memory_order_relaxed);
 }
 
 /* --- free chunks --- */
 
-static void push(struct slot_table *t, uint32_t chunk)
+static void slot_table_push(struct slot_table *t, uint32_t chunk)
 {
 	atomic_store_explicit(&t->marks[chunk], t->free << USE_BITS | USE_FREE, memory_order_relaxed);
 	t->free = chunk + 1;
 }
 
 /* A free chunk, or the count of all: there is none. */
-static uint32_t pop(struct slot_table *t)
+static uint32_t slot_table_pop(struct slot_table *t)
 {
 	uint32_t chunk = t->count;
 
@@ -154,9 +149,9 @@ static uint32_t pop(struct slot_table *t)
 			t->warm_least = t->warm_count;
 	} else if (t->free) {
 		chunk = t->free - 1;
-		t->free = mark_of(t, chunk) >> USE_BITS;
-	} else if (reached(t) < t->count) {
-		chunk = reached(t);
+		t->free = slot_table_mark_of(t, chunk) >> USE_BITS;
+	} else if (slot_table_reached(t) < t->count) {
+		chunk = slot_table_reached(t);
 		atomic_store_explicit(t->reached, chunk + 1, memory_order_relaxed);
 	}
 	return chunk;
@@ -169,12 +164,12 @@ void slot_table_begin_life(struct slot_table *t, uint32_t life)
 	t->life = life & UINT16_MAX;
 	t->free = 0;
 	t->warm_count = t->warm_least = 0;
-	for (uint32_t i = reached(t); i-- > 0;)
-		if (use_of(mark_of(t, i)) == USE_FREE)
-			push(t, i);
+	for (uint32_t i = slot_table_reached(t); i-- > 0;)
+		if (use_of(slot_table_mark_of(t, i)) == USE_FREE)
+			slot_table_push(t, i);
 }
 
-static void *take(struct slab_source *source)
+static void *slot_table_take(struct slab_source *source)
 {
 	struct table_share *s = (struct table_share *)source;
 	struct slot_table *t = s->table;
@@ -182,7 +177,7 @@ static void *take(struct slab_source *source)
 	if (!t)
 		return NULL;
 	pthread_mutex_lock(&t->lock);
-	const uint32_t chunk = pop(t);
+	const uint32_t chunk = slot_table_pop(t);
 	if (chunk < t->count)
 		atomic_store_explicit(&t->marks[chunk], s->mark, memory_order_relaxed);
 	pthread_mutex_unlock(&t->lock);
@@ -207,7 +202,7 @@ static int lose_memory(struct slot_table *t, uint32_t chunk)
 
 /* Its memory goes back to the system where the kernel can do that, unless it stays warm. In any case it is zero when it
  * is taken again. */
-static void give_back(struct slot_table *t, uint32_t chunk)
+static void slot_table_give_back(struct slot_table *t, uint32_t chunk)
 {
 	const bool stays = has_room_for_warm(t);
 
@@ -218,7 +213,7 @@ static void give_back(struct slot_table *t, uint32_t chunk)
 		atomic_store_explicit(&t->marks[chunk], USE_FREE, memory_order_relaxed);
 		t->warm[t->warm_count++] = chunk;
 	} else {
-		push(t, chunk);
+		slot_table_push(t, chunk);
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -245,26 +240,26 @@ void slot_table_cool(struct slot_table *t)
 	for (unsigned n = take_unneeded(t, chunks); n-- > 0;) {
 		lose_memory(t, chunks[n]);
 		pthread_mutex_lock(&t->lock);
-		push(t, chunks[n]);
+		slot_table_push(t, chunks[n]);
 		pthread_mutex_unlock(&t->lock);
 	}
 }
 
-static int give(struct slab_source *source, void *slab)
+static int slot_table_give(struct slab_source *source, void *slab)
 {
 	struct table_share *s = (struct table_share *)source;
 
 	if (!slot_table_has(s->table, slab, SLAB_LEN))
 		return 0;
-	give_back(s->table, (uint32_t)(((uint8_t *)slab - s->table->chunks) / SLAB_LEN));
+	slot_table_give_back(s->table, (uint32_t)(((uint8_t *)slab - s->table->chunks) / SLAB_LEN));
 	return 1;
 }
 
 void slot_table_share_init(struct table_share *s, struct slot_table *t, enum table_use use, unsigned worker)
 {
-	*s = (struct table_share){ .source = { .take = take, .give = give }, .table = t };
+	*s = (struct table_share){ .source = { .take = slot_table_take, .give = slot_table_give }, .table = t };
 	if (t)
-		s->mark = mark(t, use, worker);
+		s->mark = use | worker << USE_BITS | t->life << (USE_BITS + WORKER_BITS);
 }
 
 /* --- places --- */
@@ -286,8 +281,8 @@ static bool is_former(const struct slot_table *t, uint32_t mark)
 
 struct table_slot *slot_table_next(struct slot_table *t, struct slot_walk *w, unsigned worker)
 {
-	for (; t && w->chunk < reached(t); w->chunk++, w->block = 0) {
-		const uint32_t mark = mark_of(t, w->chunk);
+	for (; t && w->chunk < slot_table_reached(t); w->chunk++, w->block = 0) {
+		const uint32_t mark = slot_table_mark_of(t, w->chunk);
 		struct table_slot *s;
 		if (!is_former(t, mark) || use_of(mark) != TABLE_CONNECTIONS || worker_of(mark) != worker)
 			continue;
@@ -305,7 +300,7 @@ bool slot_table_has_slot(struct slot_table *t, const void *at)
 	if (!slot_table_has(t, at, t ? t->connection_len : 0))
 		return false;
 	struct slot_walk w = { .chunk = (uint32_t)(((const uint8_t *)at - t->chunks) / SLAB_LEN) };
-	const uint32_t mark = mark_of(t, w.chunk);
+	const uint32_t mark = slot_table_mark_of(t, w.chunk);
 	const void *s;
 
 	if (!is_former(t, mark) || use_of(mark) != TABLE_CONNECTIONS)
@@ -318,11 +313,11 @@ bool slot_table_has_slot(struct slot_table *t, const void *at)
 
 bool slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from)
 {
-	while (t && *from < reached(t)) {
-		const uint32_t i = (*from)++, mark = mark_of(t, i);
+	while (t && *from < slot_table_reached(t)) {
+		const uint32_t i = (*from)++, mark = slot_table_mark_of(t, i);
 		if (!is_former(t, mark) || worker_of(mark) != worker)
 			continue;
-		give_back(t, i);
+		slot_table_give_back(t, i);
 		return true;
 	}
 	return false;

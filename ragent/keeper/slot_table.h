@@ -106,7 +106,7 @@ struct table_slot *slot_table_next(struct slot_table *t, struct slot_walk *w, un
 bool slot_table_has_slot(struct slot_table *t, const void *at);
 /* Give back all chunks of @worker's former lives. */
 void slot_table_forget_former(struct slot_table *t, unsigned worker);
-/* The same for one chunk, from number *@from on, which rises; 0 begins. 1, or 0: there is none any more. The system
+/* The same for one chunk, from number *@from on, which rises; 0 begins. false: there is none any more. The system
  * takes its time for each. */
 bool slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from);
 

@@ -16,7 +16,7 @@ static struct client_address prefix_of(const struct client_address *a, uint8_t l
 	return prefix;
 }
 
-static struct client_address source_of(const struct client_address *a)
+static struct client_address suspect_source_of(const struct client_address *a)
 {
 	return prefix_of(a, a->len, a->len == 16 ? SUBNET_LEN : a->len);
 }
@@ -32,29 +32,29 @@ static bool is_address(const struct client_address *a)
 	return a->len == 4 || a->len == 16;
 }
 
-static uint32_t count(const struct suspects *s)
+static uint32_t suspect_count(const struct suspects *s)
 {
 	return s->count < SUSPECTS_MAX ? s->count : SUSPECTS_MAX;
 }
 
-static bool is_same(const struct client_address *a, const struct client_address *b)
+static bool suspect_is_same(const struct client_address *a, const struct client_address *b)
 {
 	return a->len == b->len && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-static struct suspect *find(const struct suspects *s, const struct client_address *source)
+static struct suspect *suspect_find(const struct suspects *s, const struct client_address *source)
 {
-	for (uint32_t i = 0; i < count(s); i++)
-		if (is_same(&s->at[i].source, source))
+	for (uint32_t i = 0; i < suspect_count(s); i++)
+		if (suspect_is_same(&s->at[i].source, source))
 			return (struct suspect *)&s->at[i];
 	return NULL;
 }
 
-static struct suspect *make(struct suspects *s, const struct client_address *source)
+static struct suspect *suspect_make(struct suspects *s, const struct client_address *source)
 {
 	struct suspect *oldest = &s->at[0];
 
-	if (count(s) < SUSPECTS_MAX)
+	if (suspect_count(s) < SUSPECTS_MAX)
 		oldest = &s->at[s->count++];
 	else
 		for (uint32_t i = 0; i < SUSPECTS_MAX; i++)
@@ -64,12 +64,12 @@ static struct suspect *make(struct suspects *s, const struct client_address *sou
 	return oldest;
 }
 
-static uint32_t add(struct suspects *s, const struct client_address *source, uint64_t now_ms)
+static uint32_t suspect_add(struct suspects *s, const struct client_address *source, uint64_t now_ms)
 {
-	struct suspect *found = find(s, source);
+	struct suspect *found = suspect_find(s, source);
 
 	if (!found)
-		found = make(s, source);
+		found = suspect_make(s, source);
 	else if (now_ms - found->last_ms >= SUSPECT_REFUSED_MS)
 		found->crashes = 0;
 	found->last_ms = now_ms;
@@ -82,16 +82,16 @@ uint32_t suspects_add(struct suspects *s, const struct client_address *address, 
 		return 0;
 	if (address->len == 16) {
 		const struct client_address site = site_of(address);
-		add(s, &site, now_ms);
+		suspect_add(s, &site, now_ms);
 	}
-	const struct client_address source = source_of(address);
-	return add(s, &source, now_ms);
+	const struct client_address source = suspect_source_of(address);
+	return suspect_add(s, &source, now_ms);
 }
 
-static bool is_refused(
+static bool suspect_is_refused(
 	const struct suspects *s, const struct client_address *source, uint32_t crashes_max, uint64_t now_ms)
 {
-	const struct suspect *found = find(s, source);
+	const struct suspect *found = suspect_find(s, source);
 
 	return found && found->crashes >= crashes_max && now_ms - found->last_ms < SUSPECT_REFUSED_MS;
 }
@@ -100,7 +100,7 @@ bool suspects_refuse(const struct suspects *s, const struct client_address *addr
 {
 	if (!s || s->count == 0 || !is_address(address))
 		return false;
-	const struct client_address source = source_of(address), site = site_of(address);
-	return is_refused(s, &source, SUSPECT_CRASHES, now_ms) ||
-	       (address->len == 16 && is_refused(s, &site, SUSPECT_CRASHES * ADMISSION_OF_SITE, now_ms));
+	const struct client_address source = suspect_source_of(address), site = site_of(address);
+	return suspect_is_refused(s, &source, SUSPECT_CRASHES, now_ms) ||
+	       (address->len == 16 && suspect_is_refused(s, &site, SUSPECT_CRASHES * ADMISSION_OF_SITE, now_ms));
 }

@@ -33,17 +33,17 @@ static const struct {
 	[LINK_CLOSED] = { "closed", 0 },
 };
 
-int link_may_go(enum link_state from, enum link_state to)
+bool link_may_go(enum link_state from, enum link_state to)
 {
 	return (state_rows[from].may_go_to >> to) & 1;
 }
 
-static bool is_open(const struct link *l)
+static bool link_up(const struct link *l)
 {
 	return l->state == LINK_UP || l->state == LINK_SUSPECT;
 }
 
-static void move(struct link *l, enum link_state to)
+static void link_move(struct link *l, enum link_state to)
 {
 	enum link_state from = l->state;
 
@@ -63,7 +63,7 @@ static void on_stream_lost(void *ctx, uint32_t id, void *holder)
 	l->p.ops->on_stream_lost(holder, l, id);
 }
 
-static uint32_t longer(uint32_t backoff_ms)
+static uint32_t link_longer_backoff(uint32_t backoff_ms)
 {
 	if (backoff_ms == 0)
 		return BACKOFF_FIRST_MS;
@@ -71,20 +71,20 @@ static uint32_t longer(uint32_t backoff_ms)
 }
 
 /* Every handle is closed. */
-static void settle(struct link *l)
+static void link_handles_closed(struct link *l)
 {
 	if (l->wish == LINK_TO_GO) {
-		move(l, LINK_CLOSED);
+		link_move(l, LINK_CLOSED);
 		l->p.ops->on_closed(l->p.ctx, l);
 		return;
 	}
 	l->failure = 0;
-	move(l, LINK_WAITING);
+	link_move(l, LINK_WAITING);
 	if (l->wish == LINK_TO_WAIT)
 		return;
 	uint32_t jitter = randombytes_uniform(l->backoff_ms / 2 + 1);
 	deadline_set(l->p.worker, &l->connect, l->backoff_ms - l->backoff_ms / 4 + jitter);
-	l->backoff_ms = longer(l->backoff_ms);
+	l->backoff_ms = link_longer_backoff(l->backoff_ms);
 }
 
 static void log_loss(const struct link *l)
@@ -93,7 +93,7 @@ static void log_loss(const struct link *l)
 
 	if (l->wish != LINK_TO_STAY)
 		return;
-	if (is_open(l)) {
+	if (link_up(l)) {
 		counter_add(&l->p.counters->links_lost, 1);
 		log_event(LOG_WARNING, NULL, "link lost", "agent=%s worker=%u streams=%u cause=%s", l->p.agent->name,
 			l->p.agent_worker, l->streams.count, cause);
@@ -114,14 +114,14 @@ static void stop_awaiting_death(struct link *l)
 	deadline_cancel(&l->death_due);
 }
 
-static void lose(struct link *l)
+static void link_lose(struct link *l)
 {
 	struct streams lost = l->streams;
 
 	log_loss(l);
-	if (is_open(l))
+	if (link_up(l))
 		l->fate = (uint8_t)peer_process_fate(&l->process);
-	if (is_open(l) && lost.count && link_comes_again(l))
+	if (link_up(l) && lost.count && link_comes_again(l))
 		l->backoff_ms = 0;
 	stop_awaiting_death(l);
 	peer_process_forget(&l->process);
@@ -129,36 +129,36 @@ static void lose(struct link *l)
 	deadline_cancel(&l->connect);
 	l->streams = (struct streams){ 0 };
 	link_forget_waiters(l);
-	move(l, LINK_LOSING);
+	link_move(l, LINK_LOSING);
 	streams_each(&lost, on_stream_lost, l);
 	streams_clear(&lost);
 	link_opening_close(l);
 	if (l->framed.ops)
 		framed_close(&l->framed);
 	if (l->handles == 0)
-		settle(l);
+		link_handles_closed(l);
 }
 
 static void on_death(void *ctx)
 {
-	lose(ctx);
+	link_lose(ctx);
 }
 
 /* The process lives: it has only ended this link. */
 static void on_no_death(struct deadline *d)
 {
-	lose(container_of(d, struct link, death_due));
+	link_lose(container_of(d, struct link, death_due));
 }
 
 /* The connection has ended, and the process may end next: the kernel closes the descriptors of a killed process before
  * its last thread is gone. Only then its death is proved, microseconds later on an idle host. The fate of its requests
- * depends on this proof, so wait for it. 1: the link waits; 0: there is nothing to wait for. */
+ * depends on this proof, so wait for it. false: there is nothing to wait for. */
 static bool await_death(struct link *l)
 {
 	const bool ended = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET;
 	const int fd = peer_process_fd(&l->process);
 
-	if (!is_open(l) || !ended || l->wish != LINK_TO_STAY || fd < 0 || peer_process_fate(&l->process) == PEER_DEAD)
+	if (!link_up(l) || !ended || l->wish != LINK_TO_STAY || fd < 0 || peer_process_fate(&l->process) == PEER_DEAD)
 		return false;
 	l->death = watch_start(l->p.worker, fd, on_death, l);
 	if (!l->death)
@@ -172,14 +172,14 @@ static void on_losing(struct turn_end *t)
 	struct link *l = container_of(t, struct link, losing);
 
 	if (!await_death(l))
-		lose(l);
+		link_lose(l);
 }
 
 bool link_settle(struct link *l)
 {
 	if (!l->failure || l->state == LINK_LOSING || l->state == LINK_CLOSED)
 		return false;
-	lose(l);
+	link_lose(l);
 	return true;
 }
 
@@ -195,7 +195,7 @@ void link_handle_closed(struct link *l)
 {
 	l->handles--;
 	if (l->handles == 0 && l->state == LINK_LOSING)
-		settle(l);
+		link_handles_closed(l);
 }
 
 void link_heard(struct link *l)
@@ -203,12 +203,12 @@ void link_heard(struct link *l)
 	l->heard_ms = worker_now_ms(l->p.worker);
 	l->ear = LINK_HEARD;
 	if (l->state == LINK_SUSPECT && !l->failure)
-		move(l, LINK_UP);
+		link_move(l, LINK_UP);
 }
 
 /* --- opening --- */
 
-void link_is_up(struct link *l, const struct link_hello *peer)
+void link_on_up(struct link *l, const struct link_hello *peer)
 {
 	l->handles++;
 	stream_set_lost_limit(&l->framed.stream, l->p.health.lost_ms);
@@ -219,10 +219,10 @@ void link_is_up(struct link *l, const struct link_hello *peer)
 	l->heard_ms = l->ticked_ms = worker_now_ms(l->p.worker);
 	l->ear = LINK_HEARD_NOTHING;
 	l->cause_stream = 0;
-	move(l, LINK_UP);
+	link_move(l, LINK_UP);
 }
 
-void link_is_open(struct link *l, int fd, const struct link_keys *keys)
+void link_on_open(struct link *l, int fd, const struct link_keys *keys)
 {
 	struct link_opening *o = &l->opening;
 	const int memory = o->memory;
@@ -240,7 +240,7 @@ void link_is_open(struct link *l, int fd, const struct link_keys *keys)
 	o->memory = -1;
 	r = memory < 0 ? 0 : framed_share(&l->framed, memory, RINGS_MAKER); /* before the first frame */
 	l->next_stream = 1;
-	link_is_up(l, opening_peer(o->opening));
+	link_on_up(l, opening_peer(o->opening));
 	if (r < 0)
 		link_fail(l, r);
 	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u bytes=%s", l->p.agent->name, l->p.agent_worker,
@@ -252,7 +252,7 @@ static void on_connect_due(struct deadline *d)
 {
 	struct link *l = container_of(d, struct link, connect);
 
-	move(l, LINK_OPENING);
+	link_move(l, LINK_OPENING);
 	int r = link_opening_begin(l, l->p.health.lost_ms);
 	if (r < 0)
 		link_fail(l, r);
@@ -296,7 +296,7 @@ void link_leave(struct link *l)
 	if (l->state == LINK_WAITING || l->state == LINK_LOSING)
 		return;
 	l->failure = UV_ECANCELED;
-	lose(l);
+	link_lose(l);
 }
 
 void link_return(struct link *l)
@@ -336,7 +336,7 @@ void link_tick(struct link *l)
 		return;
 	}
 	if (l->state == LINK_UP && silent_ms >= l->p.health.suspect_ms)
-		move(l, LINK_SUSPECT);
+		link_move(l, LINK_SUSPECT);
 	struct wire_writer w = wire_writer(token, sizeof token);
 	wire_put_u64(&w, now_ms);
 	link_send(l, 0, FRAME_PING, 0, token, sizeof token);
@@ -390,5 +390,5 @@ int link_failure(const struct link *l)
 
 bool link_open(const struct link *l)
 {
-	return is_open(l) && !l->failure;
+	return link_up(l) && !l->failure;
 }

@@ -98,7 +98,7 @@ void link_tick(struct link *l);
 
 enum link_state link_state(const struct link *l);
 /* 1 when the drawing above has this change, else 0. */
-int link_may_go(enum link_state from, enum link_state to);
+bool link_may_go(enum link_state from, enum link_state to);
 int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
 /* Of the agent's hello: its name, boot id, worker and id check key; valid in UP and SUSPECT. */
@@ -132,7 +132,7 @@ void link_stream_end(struct link *l, uint32_t stream);
 int link_send(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 int link_send_message(struct link *l, uint32_t stream, enum frame_type type, const ProtobufCMessage *message);
 
-/* 1 when more bytes than the limit wait for the kernel: then DATA should wait too. Else 0. */
+/* Do more bytes than the limit wait for the kernel? Then DATA should wait too. */
 bool link_full(const struct link *l);
 size_t link_queued(const struct link *l); /* bytes that wait for the network */
 /* @w->fn is called once, when there is room again; the longest waiter comes first. If @w waits already, nothing

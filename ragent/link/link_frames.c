@@ -61,7 +61,7 @@ static bool ends_stream(const struct frame *f)
 	return f->type == FRAME_END || (f->type == FRAME_DATA && f->flags & FRAME_RECORDS_FOLLOW);
 }
 
-static void foresee(struct framed *f, uint32_t stream, enum framed_distance distance)
+static void link_foresee(struct framed *f, uint32_t stream, enum framed_distance distance)
 {
 	struct link *l = link_of_framed(f);
 	const void *holder = streams_find(&l->streams, stream);
@@ -70,7 +70,7 @@ static void foresee(struct framed *f, uint32_t stream, enum framed_distance dist
 		l->p.ops->foresee(holder, distance);
 }
 
-static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
+static int link_on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
 {
 	struct link *l = link_of_framed(f);
 	int r;
@@ -81,6 +81,7 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 		r = on_link_frame(l, frame);
 	} else {
 		void *holder = streams_find(&l->streams, frame->stream);
+		/* law 2: what comes on any other stream was sealed by no owner */
 		if (!holder)
 			counter_add(&l->p.counters->frames_stale, 1);
 		r = holder ? l->p.ops->on_frame(holder, l, frame) : 0;
@@ -114,7 +115,7 @@ void link_forget_waiters(struct link *l)
 		link_wait_cancel(l->waiters.next);
 }
 
-static void on_turn(struct framed *f)
+static void link_on_turn(struct framed *f)
 {
 	struct link *l = link_of_framed(f);
 
@@ -138,9 +139,9 @@ static void on_framed_closed(struct framed *f)
 }
 
 const struct framed_ops link_framed_ops = {
-	.on_frame = on_frame,
-	.foresee = foresee,
-	.on_turn = on_turn,
+	.on_frame = link_on_frame,
+	.foresee = link_foresee,
+	.on_turn = link_on_turn,
 	.on_end = on_framed_end,
 	.on_closed = on_framed_closed,
 	.payloads = FRAMED_DATA_STAYS_SHARED,
@@ -155,6 +156,7 @@ const char *link_cause(const struct link *l, uint32_t stream)
 
 uint32_t link_stream_begin(struct link *l, void *holder)
 {
+	/* law 2: each ownership has a stream of its own, so no number comes twice on a link */
 	if (l->next_stream == STREAM_IDS_END) {
 		link_fail(l, CSSL_E_EXHAUSTED);
 		return 0;
@@ -191,7 +193,7 @@ void link_stream_end(struct link *l, uint32_t stream)
 	streams_remove(&l->streams, stream);
 }
 
-static uint8_t *reserve(struct link *l, size_t cap)
+static uint8_t *link_reserve(struct link *l, size_t cap)
 {
 	if (!link_open(l))
 		return NULL;
@@ -204,7 +206,7 @@ static uint8_t *reserve(struct link *l, size_t cap)
 
 int link_send(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len)
 {
-	uint8_t *room = reserve(l, len);
+	uint8_t *room = link_reserve(l, len);
 
 	if (!room)
 		return CSSL_E_STATE;
@@ -220,7 +222,7 @@ int link_send_message(struct link *l, uint32_t stream, enum frame_type type, con
 
 	if (len > FRAME_PAYLOAD_MAX)
 		return CSSL_E_TOO_LONG;
-	uint8_t *room = reserve(l, len);
+	uint8_t *room = link_reserve(l, len);
 	if (!room)
 		return CSSL_E_STATE;
 	protobuf_c_message_pack(message, room);

@@ -89,7 +89,7 @@ static int take_cipher(struct parsed *p, const struct field_item *item, uint8_t 
 	return 0;
 }
 
-static int take(struct parsed *p, const struct field_item *item)
+static int link_parse_field(struct parsed *p, const struct field_item *item)
 {
 	switch (item->tag) {
 	case TAG_SEALING: return take_cipher(p, item, p->saved.sealing);
@@ -101,7 +101,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	}
 }
 
-static int parse(struct parsed *p, const uint8_t *in, size_t len)
+static int link_parse(struct parsed *p, const uint8_t *in, size_t len)
 {
 	struct wire_reader r = wire_reader(in, len);
 	struct field_item item;
@@ -110,14 +110,14 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 	while ((result = field_next(&r, &item)) == 0) {
 		result = field_store(&p->link, rows, ROWS, &item);
 		if (result == FIELD_OTHER)
-			result = take(p, &item);
+			result = link_parse_field(p, &item);
 		if (result < 0)
 			return result;
 	}
 	return result < 0 ? result : 0;
 }
 
-static int check(const struct link *l, struct parsed *p)
+static int link_check(const struct link *l, struct parsed *p)
 {
 	const struct link_hello *peer = &p->link.peer;
 
@@ -142,14 +142,14 @@ static int sort_descriptors(const struct parsed *p, const int *fds, unsigned cou
 }
 
 /* Restore the link's state from the other process. */
-static void go_on(struct link *l, const struct parsed *p, const struct link_descriptors *d)
+static void link_go_on(struct link *l, const struct parsed *p, const struct link_descriptors *d)
 {
 	int shared = d->memory < 0 ? 0 : framed_share(&l->framed, d->memory, RINGS_MAKER);
 
 	l->next_stream = p->link.next_stream;
 	l->process = peer_process_of(d->socket, d->pidfd);
 	l->wish = LINK_TO_STAY;
-	link_is_up(l, &p->link.peer);
+	link_on_up(l, &p->link.peer);
 	if (shared < 0)
 		link_fail(l, shared);
 }
@@ -159,10 +159,10 @@ int link_unpack(struct link *l, const int *fds, unsigned count, const uint8_t *i
 	struct link_descriptors d;
 	struct parsed p = { 0 };
 	unsigned owned = 0; /* how many of @fds the link owns */
-	int r = parse(&p, in, len);
+	int r = link_parse(&p, in, len);
 
 	if (r == 0)
-		r = check(l, &p);
+		r = link_check(l, &p);
 	if (r == 0 && (l->state != LINK_WAITING || l->wish != LINK_TO_WAIT))
 		r = CSSL_E_STATE;
 	if (r == 0)
@@ -173,7 +173,7 @@ int link_unpack(struct link *l, const int *fds, unsigned count, const uint8_t *i
 	}
 	if (r == 0) {
 		owned = count;
-		go_on(l, &p, &d);
+		link_go_on(l, &p, &d);
 	}
 	while (count > owned)
 		close(fds[--count]);

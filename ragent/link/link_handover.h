@@ -6,10 +6,11 @@
 
 #include "net/framed.h"
 #include "proto/wire.h"
-#include "ragent/link/link.h"
 
-/* If the link would be lost at the end of this turn, lose it now. 1: it is lost, and others may have to end because of
- * it; 0: no change. Do not call it while a callback of the link runs. */
+struct link;
+
+/* If the link would be lost at the end of this turn, lose it now. true: it is lost, and others may have to end
+ * because of it. Do not call it while a callback of the link runs. */
 bool link_settle(struct link *l);
 
 /* Freeze an open link: it seals and opens nothing until link_resume() or link_leave(). @saved is key material. 0, or

@@ -58,15 +58,15 @@ struct link {
 /* Lose the link at the end of this turn; the first cause counts. */
 void link_fail(struct link *l, int error);
 /* The opening is done: @fd is the link's now. @keys are copied. */
-void link_is_open(struct link *l, int fd, const struct link_keys *keys);
+void link_on_open(struct link *l, int fd, const struct link_keys *keys);
 /* The link is connected and open: begin, or go on. */
-void link_is_up(struct link *l, const struct link_hello *peer);
+void link_on_up(struct link *l, const struct link_hello *peer);
 /* Frames came: the agent is not silent. */
 void link_heard(struct link *l);
 void link_handle_closed(struct link *l);
 
 /* link_opening.c */
-/* Give up after @limit_ms. 0: link_is_open() or link_fail() will come, unless closed before. Negative: nothing was
+/* Give up after @limit_ms. 0: link_on_open() or link_fail() will come, unless closed before. Negative: nothing was
  * opened. */
 int link_opening_begin(struct link *l, uint64_t limit_ms);
 void link_opening_close(struct link *l);

@@ -22,12 +22,12 @@
 
 #define SECOND_LIMIT_MS 250u /* a new connection is tried sooner than TCP repeats the first packet of this one */
 
-static struct link *link_of(struct stream *s)
+static struct link *link_of_opening(struct stream *s)
 {
 	return container_of(s, struct link, opening.stream);
 }
 
-static void failed(struct link *l, int error)
+static void link_opening_failed(struct link *l, int error)
 {
 	deadline_cancel(&l->opening.deadline);
 	stream_read_stop(&l->opening.stream);
@@ -58,7 +58,7 @@ static int send_last(struct link *l, const uint8_t *out, size_t len)
 }
 
 /* Give @in to the opening. Bytes used. */
-static size_t advance(struct link *l, const uint8_t *in, size_t len)
+static size_t link_opening_advance(struct link *l, const uint8_t *in, size_t len)
 {
 	struct link_opening *o = &l->opening;
 	uint8_t out[OPENING_MESSAGE_MAX];
@@ -75,35 +75,35 @@ static size_t advance(struct link *l, const uint8_t *in, size_t len)
 	if (r == OPENING_DONE)
 		stream_read_stop(&o->stream);
 	if (r < 0)
-		failed(l, r);
+		link_opening_failed(l, r);
 	return taken;
 }
 
-static void give_away(struct link *l)
+static void link_opening_give_away(struct link *l)
 {
 	struct link_opening *o = &l->opening;
 	struct link_keys keys;
 	const int fd = stream_dup_fd(&o->stream);
 
 	if (fd < 0) {
-		failed(l, fd);
+		link_opening_failed(l, fd);
 		return;
 	}
 	deadline_cancel(&o->deadline);
 	opening_result(o->opening, &keys);
-	link_is_open(l, fd, &keys);
+	link_on_open(l, fd, &keys);
 	link_opening_close(l);
 	sodium_memzero(&keys, sizeof keys);
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t link_opening_on_data(struct stream *s, uint8_t *data, size_t len)
 {
-	return advance(link_of(s), data, len);
+	return link_opening_advance(link_of_opening(s), data, len);
 }
 
-static void on_fd(struct stream *s, int fd)
+static void link_opening_on_fd(struct stream *s, int fd)
 {
-	struct link_opening *o = &link_of(s)->opening;
+	struct link_opening *o = &link_of_opening(s)->opening;
 
 	if (o->pidfd < 0)
 		o->pidfd = fd;
@@ -112,14 +112,14 @@ static void on_fd(struct stream *s, int fd)
 }
 
 /* The agent's hello is known only when the opening is done, and our answer to it was the last message. */
-static void on_written(struct stream *s, size_t len)
+static void link_opening_on_written(struct stream *s, size_t len)
 {
-	struct link *l = link_of(s);
+	struct link *l = link_of_opening(s);
 
 	if (!opening_peer(l->opening.opening) || stream_pending(s) > 0 || !deadline_is_set(&l->opening.deadline))
 		return;
 	if (l->second == LINK_ALONE) {
-		give_away(l);
+		link_opening_give_away(l);
 		return;
 	}
 	link_opening_close(l);
@@ -127,28 +127,28 @@ static void on_written(struct stream *s, size_t len)
 		link_fail(l, LINK_BROKEN);
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void link_opening_on_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	failed(link_of(s), end == STREAM_ERROR ? uv_error : UV_EOF);
+	link_opening_failed(link_of_opening(s), end == STREAM_ERROR ? uv_error : UV_EOF);
 }
 
-static void on_connected(struct stream *s, int uv_error)
+static void link_opening_on_connected(struct stream *s, int uv_error)
 {
-	struct link *l = link_of(s);
+	struct link *l = link_of_opening(s);
 
 	if (uv_error == 0)
 		l->opening.opening = opening_start(l->p.ring, 0, &l->p.hello, LINK_ROLE_AGENT);
 	if (!l->opening.opening) {
-		failed(l, uv_error ? uv_error : CSSL_E_NO_MEMORY);
+		link_opening_failed(l, uv_error ? uv_error : CSSL_E_NO_MEMORY);
 		return;
 	}
 	stream_read_start(s);
-	advance(l, NULL, 0);
+	link_opening_advance(l, NULL, 0);
 }
 
-static void on_closed(struct stream *s)
+static void link_opening_on_closed(struct stream *s)
 {
-	struct link *l = link_of(s);
+	struct link *l = link_of_opening(s);
 	struct link_opening *o = &l->opening;
 
 	opening_destroy(o->opening);
@@ -162,17 +162,17 @@ static void on_closed(struct stream *s)
 }
 
 static const struct stream_ops stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_connected = on_connected,
-	.on_closed = on_closed,
-	.on_fd = on_fd,
+	.on_data = link_opening_on_data,
+	.on_end = link_opening_on_end,
+	.on_written = link_opening_on_written,
+	.on_connected = link_opening_on_connected,
+	.on_closed = link_opening_on_closed,
+	.on_fd = link_opening_on_fd,
 };
 
-static void on_deadline(struct deadline *d)
+static void link_opening_on_deadline(struct deadline *d)
 {
-	failed(container_of(d, struct link, opening.deadline), UV_ETIMEDOUT);
+	link_opening_failed(container_of(d, struct link, opening.deadline), UV_ETIMEDOUT);
 }
 
 int link_opening_begin(struct link *l, uint64_t limit_ms)
@@ -180,7 +180,7 @@ int link_opening_begin(struct link *l, uint64_t limit_ms)
 	const struct conf_agent *agent = l->p.agent;
 	struct link_opening *o = &l->opening;
 
-	*o = (struct link_opening){ .deadline.fn = on_deadline, .memory = -1, .pidfd = -1 };
+	*o = (struct link_opening){ .deadline.fn = link_opening_on_deadline, .memory = -1, .pidfd = -1 };
 	if (agent->link.ss_family == AF_UNIX)
 		stream_expect_fds(&o->stream);
 	int r = stream_connect(&o->stream, l->p.worker, &stream_ops, (const struct sockaddr *)&agent->link, NULL);

@@ -15,7 +15,7 @@ struct request {
 	void *ctx;
 };
 
-static void finish(struct request *q, Cssl__LinkResponse *response, const char *error)
+static void request_finish(struct request *q, Cssl__LinkResponse *response, const char *error)
 {
 	LIST_REMOVE(q, entry);
 	deadline_cancel(&q->deadline);
@@ -23,9 +23,9 @@ static void finish(struct request *q, Cssl__LinkResponse *response, const char *
 	free(q);
 }
 
-static void on_deadline(struct deadline *d)
+static void request_on_deadline(struct deadline *d)
 {
-	finish(container_of(d, struct request, deadline), NULL, "no answer in time");
+	request_finish(container_of(d, struct request, deadline), NULL, "no answer in time");
 }
 
 void requests_send(struct requests *r, struct link *l, Cssl__LinkRequest *message, request_done *done, void *ctx)
@@ -37,12 +37,12 @@ void requests_send(struct requests *r, struct link *l, Cssl__LinkRequest *messag
 		return;
 	}
 	*q = (struct request){
-		.link = l, .token = ++r->next_token, .deadline.fn = on_deadline, .done = done, .ctx = ctx
+		.link = l, .token = ++r->next_token, .deadline.fn = request_on_deadline, .done = done, .ctx = ctx
 	};
 	LIST_INSERT_HEAD(&r->pending, q, entry);
 	message->token = q->token;
 	if (link_send_message(l, 0, FRAME_REQUEST, &message->base) < 0) {
-		finish(q, NULL, "its link is lost");
+		request_finish(q, NULL, "its link is lost");
 		return;
 	}
 	deadline_set(r->worker, &q->deadline, REQUEST_TIMEOUT_MS);
@@ -55,7 +55,7 @@ void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *r
 	while (q && (q->token != response->token || q->link != l))
 		q = LIST_NEXT(q, entry);
 	if (q)
-		finish(q, response, NULL);
+		request_finish(q, response, NULL);
 	else
 		cssl__link_response__free_unpacked(response, NULL);
 }
@@ -63,7 +63,7 @@ void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *r
 void requests_end(struct requests *r, const char *error)
 {
 	while (!LIST_EMPTY(&r->pending))
-		finish(LIST_FIRST(&r->pending), NULL, error);
+		request_finish(LIST_FIRST(&r->pending), NULL, error);
 }
 
 void requests_link_lost(struct requests *r, const struct link *l)
@@ -73,6 +73,6 @@ void requests_link_lost(struct requests *r, const struct link *l)
 	for (struct request *q = LIST_FIRST(&r->pending); q; q = next) {
 		next = LIST_NEXT(q, entry);
 		if (q->link == l)
-			finish(q, NULL, "its link is lost");
+			request_finish(q, NULL, "its link is lost");
 	}
 }

@@ -66,7 +66,7 @@ static const struct program program = {
 };
 
 /* Exits the process on --help, --version and mistakes. */
-static struct arguments parse(int argc, char **argv)
+static struct arguments ragent_parse(int argc, char **argv)
 {
 	struct arguments a = { .config = CONFIG_DEFAULT };
 	int key;
@@ -95,7 +95,7 @@ static const struct conf_ragent *find_self(const struct conf *c, const char *nam
 }
 
 /* Looks at all files before anything else happens: so does --check. Later ones can only fail in a race. */
-static int judge(const struct conf *c, const struct conf_ragent *self, char *error)
+static int ragent_judge(const struct conf *c, const struct conf_ragent *self, char *error)
 {
 	const struct sockaddr *address = (const struct sockaddr *)&self->control_address;
 	struct control_tokens *tokens = NULL;
@@ -117,7 +117,7 @@ static int not_started(const char *cause)
 }
 
 /* Runs RAgent proper from start to end. Returns the exit status. */
-static int live(const struct ragent_params *p)
+static int ragent_live(const struct ragent_params *p)
 {
 	static char error[ERROR_MAX];
 	struct ragent *r = ragent_create(p, error, sizeof error);
@@ -141,7 +141,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	struct leftovers leftovers = { 0 };
 
 	if (life == KEEPER_FIRST_LIFE)
-		return live(&p);
+		return ragent_live(&p);
 	background_forget();
 	descriptors_raise(0); /* with more descriptors than the limit none could be listed */
 	slot_table_begin_life(p.notes->table, p.notes->life);
@@ -154,12 +154,12 @@ static int live_kept(void *ctx, enum keeper_life life)
 			"their clients close them\"");
 	p.start = RAGENT_STARTS_AGAIN;
 	p.leftovers = &leftovers;
-	int status = live(&p);
+	int status = ragent_live(&p);
 	leftovers_free(&leftovers);
 	return status;
 }
 
-static int settle(void *ctx)
+static int ragent_settle(void *ctx)
 {
 	const struct ragent_params *p = ctx;
 	enum privileges privileges;
@@ -171,7 +171,7 @@ static int settle(void *ctx)
 	return -1;
 }
 
-static void abandon(void *ctx)
+static void ragent_abandon(void *ctx)
 {
 	const struct ragent_params *p = ctx;
 
@@ -187,7 +187,7 @@ static void abandon_without_table(void *ctx)
 	leftovers_end_all_blindly(p->notes);
 }
 
-static void on_tick(void *ctx)
+static void ragent_on_tick(void *ctx)
 {
 	service_notify_alive();
 }
@@ -198,9 +198,9 @@ static int run_kept(struct ragent_params *p)
 		.notes = p->notes,
 		.hang_ms = conf_ragent_hang_ms(p->self),
 		.live = live_kept,
-		.settle = settle,
-		.tick = on_tick,
-		.abandon = abandon,
+		.settle = ragent_settle,
+		.tick = ragent_on_tick,
+		.abandon = ragent_abandon,
 		.abandon_without_table = abandon_without_table,
 		.ctx = p,
 	};
@@ -244,7 +244,7 @@ static void make_table(struct ragent_params *p)
 static int run_with_key(struct ragent_params *p, enum watch watch)
 {
 	if (watch == WATCH_NOT)
-		return live(p);
+		return ragent_live(p);
 	p->notes = notes_create(1 + p->self->workers, count_sockets(p->conf, p->self));
 	if (!p->notes)
 		return not_started("out of memory");
@@ -257,9 +257,9 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	return status;
 }
 
-static int run(const struct conf *c, const struct conf_ragent *self, const struct arguments *a)
+static int ragent_begin(const struct conf *c, const struct conf_ragent *self, const struct arguments *a)
 {
-	static char error[ERROR_MAX] = "the access log cannot be opened"; /* judge() could, just before */
+	static char error[ERROR_MAX] = "the access log cannot be opened"; /* ragent_judge() could, just before */
 
 	if (start_log(program.name, self->name, &c->log, NULL) < 0)
 		return EXIT_FAILURE;
@@ -271,7 +271,7 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 		perror("ragent: cannot go into the background");
 		return EXIT_FAILURE;
 	}
-	if (judge(c, self, error) < 0 || (self->access_log && log_open_access(self->access_log) < 0))
+	if (ragent_judge(c, self, error) < 0 || (self->access_log && log_open_access(self->access_log) < 0))
 		return not_started(error);
 	struct key_ring *link_key = conf_read_key(c->link_key, error, ERROR_MAX);
 	if (!link_key)
@@ -283,11 +283,11 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 }
 
 /* As root it becomes the user of @self, and sees what that user sees. */
-static int check(const struct conf *c, const struct conf_ragent *self)
+static int ragent_check(const struct conf *c, const struct conf_ragent *self)
 {
 	static char error[ERROR_MAX];
 
-	if (judge(c, self, error) == 0 && privileges_settle(c, self, error, ERROR_MAX) == 0) {
+	if (ragent_judge(c, self, error) == 0 && privileges_settle(c, self, error, ERROR_MAX) == 0) {
 		conf_check_print(c, stdout);
 		return EXIT_SUCCESS;
 	}
@@ -300,7 +300,7 @@ static int run_as(const struct conf *c, const struct arguments *a)
 	const struct conf_ragent *self = find_self(c, a->name);
 
 	if (self)
-		return a->action == ACTION_CHECK ? check(c, self) : run(c, self, a);
+		return a->action == ACTION_CHECK ? ragent_check(c, self) : ragent_begin(c, self, a);
 	fprintf(stderr, "%s: %s\n", a->config,
 		a->name ? "no ragent has that name" : "there are several ragents, or none: choose one by --name");
 	return EXIT_FAILURE;
@@ -311,7 +311,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* the log may be a pipe without a reader, and the keeper logs each death */
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
-	const struct arguments a = parse(argc, argv);
+	const struct arguments a = ragent_parse(argc, argv);
 	struct conf *c = start_load(a.config, CONF_FOR_RAGENT);
 	if (!c)
 		return EXIT_FAILURE;

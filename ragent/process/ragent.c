@@ -67,7 +67,7 @@ void ragent_stop(struct ragent *r)
 		worker_post(r->threads[i], stop_worker, r->workers[i]);
 }
 
-static int reload(void *owner, char *error, size_t error_cap)
+static int ragent_reload(void *owner, char *error, size_t error_cap)
 {
 	struct ragent *r = owner;
 	const char *tokens = r->shared.self->control_tokens;
@@ -80,14 +80,14 @@ static int reload(void *owner, char *error, size_t error_cap)
 	return CSSL_E_SYSTEM;
 }
 
-static void on_signal(void *ctx, int signum)
+static void ragent_on_signal(void *ctx, int signum)
 {
 	if (signum != SIGHUP) {
 		ragent_stop(ctx);
 		return;
 	}
 	char error[256] = "";
-	int r = reload(ctx, error, sizeof error);
+	int r = ragent_reload(ctx, error, sizeof error);
 	if (r < 0)
 		log_event(LOG_ERROR, NULL, "not reloaded", "cause=%s effect=\"what was read before stays\"", error);
 	else
@@ -233,7 +233,7 @@ static int start_all_together(struct ragent *r)
 	return result;
 }
 
-static int start_workers(struct ragent *r)
+static int ragent_start_workers(struct ragent *r)
 {
 	static const int signums[] = { SIGTERM, SIGINT, SIGHUP };
 
@@ -243,10 +243,10 @@ static int start_workers(struct ragent *r)
 		.workers = r->workers,
 		.worker_count = r->worker_count,
 		.started_ms = worker_now_ms(r->main),
-		.reload = reload,
+		.reload = ragent_reload,
 		.owner = r,
 	};
-	r->signals = signals_create(r->main, signums, 3, on_signal, r);
+	r->signals = signals_create(r->main, signums, 3, ragent_on_signal, r);
 	if (!r->signals || ragent_begin_heartbeat(r) < 0)
 		return CSSL_E_NO_MEMORY;
 	if (r->shared.notes)
@@ -266,7 +266,7 @@ void ragent_serve(struct ragent *r)
 		ragent_say_running_again(r);
 }
 
-static int prepare(struct ragent *r, const struct ragent_params *p, char *error, size_t cap)
+static int ragent_prepare(struct ragent *r, const struct ragent_params *p, char *error, size_t cap)
 {
 	struct passed_sockets noted = { 0 };
 	int result = 0;
@@ -280,7 +280,7 @@ static int prepare(struct ragent *r, const struct ragent_params *p, char *error,
 	if (result < 0)
 		return result; /* the next attempt needs the notes */
 	passed_sockets_clear(&noted);
-	if (start_workers(r) == 0)
+	if (ragent_start_workers(r) == 0)
 		return 0;
 	snprintf(error, cap, "cannot start the workers");
 	return CSSL_E_SYSTEM;
@@ -300,7 +300,7 @@ struct ragent *ragent_create(const struct ragent_params *p, char *error, size_t 
 	if (!r->main || make_shared(r, p) < 0 || make_workers(r) < 0)
 		goto failed;
 	fault_start(p->self->name);
-	if (prepare(r, p, error, error_cap) < 0)
+	if (ragent_prepare(r, p, error, error_cap) < 0)
 		goto failed;
 	log_event(LOG_INFO, NULL, "running", "workers=%u agents=%u listeners=%u", r->worker_count,
 		agents_count(r->shared.agents), (unsigned)r->shared.front_count);

@@ -40,7 +40,7 @@ static int put_sockets(void *ctx, struct handover_message *m)
 	return handover_socket_pack(m, key, 0, control_address_fd(r->control));
 }
 
-static const char *why_not(void *ctx)
+static const char *ragent_why_not(void *ctx)
 {
 	const struct ragent *r = ctx;
 
@@ -65,7 +65,7 @@ static int bind_handover(struct ragent *r, struct passed_sockets *passed, char *
 		.workers = r->workers,
 		.worker_count = r->worker_count,
 		.put_sockets = put_sockets,
-		.why_not = why_not,
+		.why_not = ragent_why_not,
 		.on_replaced = on_replaced,
 		.ctx = r,
 	};
@@ -139,19 +139,19 @@ void ragent_open_control(struct ragent *r)
 		handover_giver_resume(r->giver);
 }
 
-static void serve(struct ragent *r)
+static void ragent_serve_taken(struct ragent *r)
 {
 	ragent_open_control(r);
 	ragent_serve(r);
 	background_settle(EXIT_SUCCESS);
 }
 
-static void unlisten(struct worker *w, void *arg)
+static void ragent_unlisten(struct worker *w, void *arg)
 {
 	ragent_worker_unlisten(arg);
 }
 
-static void on_end(void *ctx, enum taker_result result, const char *cause)
+static void ragent_on_taker_end(void *ctx, enum taker_result result, const char *cause)
 {
 	struct ragent *r = ctx;
 
@@ -160,12 +160,12 @@ static void on_end(void *ctx, enum taker_result result, const char *cause)
 	switch (result) {
 	case TAKER_HAS_ALL:
 		log_event(LOG_INFO, NULL, "took over", "connections=%u", admission_total(r->shared.admission));
-		serve(r);
+		ragent_serve_taken(r);
 		break;
 	case TAKER_IS_ALONE:
 		log_event(LOG_ERROR, NULL, "took over only a part of the connections",
 			"cause=\"the old process died\" effect=\"the connections that it still had are lost\"");
-		serve(r);
+		ragent_serve_taken(r);
 		break;
 	case TAKER_HAS_SOME:
 		log_event(LOG_ERROR, NULL, "took over only a part of the connections",
@@ -173,7 +173,7 @@ static void on_end(void *ctx, enum taker_result result, const char *cause)
 			"left\"",
 			cause);
 		for (unsigned i = 0; i < r->worker_count; i++)
-			worker_post(r->threads[i], unlisten, r->workers[i]);
+			worker_post(r->threads[i], ragent_unlisten, r->workers[i]);
 		background_settle(EXIT_FAILURE);
 		break;
 	case TAKER_HAS_NOTHING:
@@ -192,7 +192,7 @@ void ragent_take_over(struct ragent *r)
 		.threads = r->threads,
 		.workers = r->workers,
 		.worker_count = r->worker_count,
-		.on_end = on_end,
+		.on_end = ragent_on_taker_end,
 		.ctx = r,
 	};
 
@@ -256,7 +256,7 @@ static void look_for_keeper(struct ragent *r)
 	log_event(LOG_ERROR, NULL, "keeper died", "pid=%u remedy=\"replace this process: ragent --replace\"", keeper);
 }
 
-static void beat(void *ctx)
+static void ragent_beat(void *ctx)
 {
 	struct ragent *r = ctx;
 
@@ -266,7 +266,7 @@ static void beat(void *ctx)
 
 int ragent_begin_heartbeat(struct ragent *r)
 {
-	r->heartbeat = timer_start(r->main, beat, r, HEARTBEAT_MS, HEARTBEAT_MS);
+	r->heartbeat = timer_start(r->main, ragent_beat, r, HEARTBEAT_MS, HEARTBEAT_MS);
 	return r->heartbeat ? 0 : CSSL_E_NO_MEMORY;
 }
 

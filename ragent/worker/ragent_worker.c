@@ -73,12 +73,14 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 {
 	struct ragent_worker *rw = ctx;
 
+	/* a link that was only suspect has its streams: nothing is asked for again */
 	if (from != LINK_SUSPECT && to == LINK_UP)
 		link_came_up(rw, l);
 	if (from == LINK_SUSPECT)
 		agents_link_recovered(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_SUSPECT)
 		agents_link_suspect(rw->home.shared->agents, link_agent(l));
+	/* the agent is gone, so what waits for it need not wait until its time is over */
 	if (to == LINK_LOSING && from == LINK_OPENING && is_nobody_there(link_failure(l)))
 		connection_reattach_all(&rw->home, l, REATTACH_IN_VAIN);
 	if (to == LINK_LOSING && (from == LINK_UP || from == LINK_SUSPECT))
@@ -104,7 +106,7 @@ static void on_load(void *ctx, struct link *l, const Cssl__LinkLoad *load)
 	agents_set_load(rw->home.shared->agents, link_agent(l), &a);
 }
 
-static void on_leaving(void *ctx, struct link *l)
+static void ragent_worker_on_leaving(void *ctx, struct link *l)
 {
 	struct ragent_worker *rw = ctx;
 
@@ -114,21 +116,21 @@ static void on_leaving(void *ctx, struct link *l)
 	mover_look(&rw->home.mover);
 }
 
-static void on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)
+static void ragent_worker_on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)
 {
 	struct ragent_worker *rw = ctx;
 
 	requests_answered(&rw->requests, l, response);
 }
 
-static void settle(struct ragent_worker *rw);
+static void ragent_worker_settle(struct ragent_worker *rw);
 
 static void on_link_closed(void *ctx, struct link *l)
 {
 	struct ragent_worker *rw = ctx;
 
 	rw->open_links--;
-	settle(rw);
+	ragent_worker_settle(rw);
 }
 
 static const struct link_ops link_ops = {
@@ -137,8 +139,8 @@ static const struct link_ops link_ops = {
 	.on_stream_lost = connection_on_stream_lost,
 	.on_state = on_link_state,
 	.on_load = on_load,
-	.on_leaving = on_leaving,
-	.on_response = on_response,
+	.on_leaving = ragent_worker_on_leaving,
+	.on_response = ragent_worker_on_response,
 	.on_closed = on_link_closed,
 };
 
@@ -175,7 +177,7 @@ static int create_links(struct ragent_worker *rw, int agent)
 	return 0;
 }
 
-static void on_tick(void *ctx)
+static void ragent_worker_on_tick(void *ctx)
 {
 	struct ragent_worker *rw = ctx;
 
@@ -190,7 +192,7 @@ static void on_tick(void *ctx)
 
 /* --- listeners --- */
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void listening_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct listening *at = ctx;
 	struct connection_home *home = &at->home->home;
@@ -243,22 +245,22 @@ void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 		getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0) {
 		struct listening *at = origin_of(rw, fd, (const struct sockaddr *)&local);
 		if (at) {
-			on_accept(at, fd, &peer);
+			listening_on_accept(at, fd, &peer);
 			return;
 		}
 	}
 	listener_refuse_accepted(fd, NULL, 0);
 }
 
-static void on_listener_closed(void *ctx)
+static void listening_on_closed(void *ctx)
 {
 	struct listening *at = ctx;
 
 	at->home->open_listeners--;
-	settle(at->home);
+	ragent_worker_settle(at->home);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = listening_on_accept, .on_closed = listening_on_closed };
 
 static int prepare_capture(const struct listening *at, char *error, size_t cap)
 {
@@ -351,7 +353,7 @@ static size_t listen_address_count(const struct ragent_shared *s)
 
 static void on_connection_left(struct connection_home *home)
 {
-	settle(container_of(home, struct ragent_worker, home));
+	ragent_worker_settle(container_of(home, struct ragent_worker, home));
 }
 
 struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, struct worker *w)
@@ -386,7 +388,7 @@ int ragent_worker_start(struct ragent_worker *rw)
 	int r = 0;
 
 	rw->home.dormant = dormant_create(rw->home.worker, connection_on_input);
-	rw->tick = timer_start(rw->home.worker, on_tick, rw, h->ping_ms, h->ping_ms);
+	rw->tick = timer_start(rw->home.worker, ragent_worker_on_tick, rw, h->ping_ms, h->ping_ms);
 	if (!rw->home.dormant || !rw->tick)
 		r = CSSL_E_NO_MEMORY;
 	for (int a = 0; r == 0 && a < (int)agents_count(rw->home.shared->agents); a++)
@@ -416,8 +418,10 @@ void ragent_worker_park(struct ragent_worker *rw)
 	links_each(&rw->home.links, link_leave);
 }
 
-void ragent_worker_unpark(struct ragent_worker *rw)
+void ragent_worker_unpark(struct worker *w, void *worker)
 {
+	struct ragent_worker *rw = worker;
+
 	if (rw->state != RAGENT_WORKER_PARKED)
 		return;
 	rw->state = RAGENT_WORKER_RUNNING;
@@ -427,7 +431,7 @@ void ragent_worker_unpark(struct ragent_worker *rw)
 }
 
 /* Goes on with the next step of the stop when the current one is complete. */
-static void settle(struct ragent_worker *rw)
+static void ragent_worker_settle(struct ragent_worker *rw)
 {
 	if (rw->state == RAGENT_WORKER_DRAINING && !rw->home.connections) {
 		rw->state = RAGENT_WORKER_CLOSING;
@@ -453,7 +457,7 @@ void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_c
 	ragent_worker_unlisten(rw);
 	deadline_set(rw->home.worker, &rw->drain_deadline, limit_ms);
 	connection_home_drain(&rw->home);
-	settle(rw);
+	ragent_worker_settle(rw);
 }
 
 void ragent_worker_destroy(struct ragent_worker *rw)

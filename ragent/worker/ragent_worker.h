@@ -60,8 +60,9 @@ void ragent_worker_welcome(struct ragent_worker *rw, int fd);
 /* Accept nothing, and forget every link without a frame: another process has them, or will give them to this one. Do
  * not call it while a callback of a link runs. */
 void ragent_worker_park(struct ragent_worker *rw);
-/* Accept clients, and connect the links that are not up. */
-void ragent_worker_unpark(struct ragent_worker *rw);
+/* Accept clients, and connect the links that are not up. @worker: a struct ragent_worker. Others than its thread call
+ * it by worker_post(). */
+void ragent_worker_unpark(struct worker *w, void *worker);
 
 /* Stop accepting; end connections when that cuts nothing off, and reset the rest after @limit_ms; then close the
  * links. Calls @on_closed when every handle is closed. A second call ends the rest at once. */

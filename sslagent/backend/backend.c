@@ -44,26 +44,26 @@ static struct backend *backend_of(struct stream *s)
 	return container_of(s, struct backend, stream);
 }
 
-static void give_back(struct backend *b)
+static void backend_give_back(struct backend *b)
 {
 	slabs_give(&b->home->blocks, b);
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t backend_on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct backend *b = backend_of(s);
 
 	return b->ops->on_data(b->user, data, len);
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void backend_on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct backend *b = backend_of(s);
 
 	b->ops->on_end(b->user, end, uv_error);
 }
 
-static void on_written(struct stream *s, size_t len)
+static void backend_on_written(struct stream *s, size_t len)
 {
 	struct backend *b = backend_of(s);
 	size_t header = b->header_len < len ? b->header_len : len;
@@ -85,7 +85,7 @@ static void tell_not_asked(const struct conf_backend *conf, int uv_error)
 }
 
 /* @uv_error 0: it answers. A line tells each change. */
-static void note(const struct backend *b, int uv_error)
+static void backend_note_state(const struct backend *b, int uv_error)
 {
 	struct backend_state *s = &b->home->states[b->conf - b->home->conf->backends];
 	char text[ADDRESS_TEXT_MAX];
@@ -128,11 +128,11 @@ bool backends_failing(const struct backend_state *states, const struct conf *con
 	return len > 0 && others == 0;
 }
 
-static void on_connected(struct stream *s, int uv_error)
+static void backend_on_connected(struct stream *s, int uv_error)
 {
 	struct backend *b = backend_of(s);
 
-	note(b, uv_error);
+	backend_note_state(b, uv_error);
 	if (uv_error < 0) {
 		b->failure = uv_error;
 		deadline_set(b->home->worker, &b->connect_deadline, FAILS_AFTER_MS);
@@ -144,12 +144,12 @@ static void on_connected(struct stream *s, int uv_error)
 	stream_read_start(s);
 }
 
-static void on_closed(struct stream *s)
+static void backend_on_closed(struct stream *s)
 {
-	give_back(backend_of(s));
+	backend_give_back(backend_of(s));
 }
 
-static void foresee(const struct stream *s)
+static void backend_foresee(const struct stream *s)
 {
 	const struct backend *b = container_of(s, const struct backend, stream);
 
@@ -158,12 +158,12 @@ static void foresee(const struct stream *s)
 }
 
 static const struct stream_ops backend_stream_ops = {
-	.on_data = on_data,
-	.foresee = foresee,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_connected = on_connected,
-	.on_closed = on_closed,
+	.on_data = backend_on_data,
+	.foresee = backend_foresee,
+	.on_end = backend_on_end,
+	.on_written = backend_on_written,
+	.on_connected = backend_on_connected,
+	.on_closed = backend_on_closed,
 };
 
 static void on_connect_timeout(struct deadline *d)
@@ -171,7 +171,7 @@ static void on_connect_timeout(struct deadline *d)
 	struct backend *b = container_of(d, struct backend, connect_deadline);
 
 	if (!b->failure)
-		note(b, UV_ETIMEDOUT);
+		backend_note_state(b, UV_ETIMEDOUT);
 	b->ops->on_end(b->user, STREAM_ERROR, b->failure ? b->failure : UV_ETIMEDOUT);
 }
 
@@ -219,7 +219,7 @@ struct backend *backend_connect(struct backend_home *home, const struct conf_bac
 			: stream_connect(&b->stream, home->worker, &backend_stream_ops, to, source);
 	if (r < 0) {
 		tell_not_asked(conf, r);
-		give_back(b);
+		backend_give_back(b);
 		return NULL;
 	}
 	stream_set_read_max(&b->stream, BACKEND_READ_MAX);
@@ -241,7 +241,7 @@ struct backend *backend_open_fd(struct backend_home *home, const struct conf_bac
 		return NULL;
 	}
 	if (stream_open_fd(&b->stream, home->worker, &backend_stream_ops, fd) < 0) {
-		give_back(b);
+		backend_give_back(b);
 		return NULL;
 	}
 	stream_set_read_max(&b->stream, BACKEND_READ_MAX);

@@ -64,22 +64,24 @@ static struct backend *idle_remove(struct idle *i)
 	return b;
 }
 
-static size_t on_data(void *user, uint8_t *data, size_t len)
+static size_t idle_on_data(void *user, uint8_t *data, size_t len)
 {
 	backend_reset(idle_remove(user));
 	return len;
 }
 
-static void on_written(void *user, size_t len)
+static void idle_on_written(void *user, size_t len)
 {
 }
 
-static void on_end(void *user, enum stream_end end, int uv_error)
+static void idle_on_end(void *user, enum stream_end end, int uv_error)
 {
 	backend_close(idle_remove(user));
 }
 
-static const struct backend_user_ops idle_ops = { .on_data = on_data, .on_written = on_written, .on_end = on_end };
+static const struct backend_user_ops idle_ops = {
+	.on_data = idle_on_data, .on_written = idle_on_written, .on_end = idle_on_end
+};
 
 static void on_idle_too_long(struct deadline *d)
 {
@@ -88,7 +90,7 @@ static void on_idle_too_long(struct deadline *d)
 	backend_close(idle_remove(i));
 }
 
-static void begin_turn(struct idle_list *list, uint32_t turn)
+static void idle_begin_turn(struct idle_list *list, uint32_t turn)
 {
 	if (list->turn == turn)
 		return;
@@ -99,7 +101,7 @@ static void begin_turn(struct idle_list *list, uint32_t turn)
 
 /* Guess how many connections this turn of the loop will still take: as many as the turn before took in all, or as many
  * again as this turn took already. */
-static unsigned wanted(const struct idle_list *list)
+static unsigned idle_wanted(const struct idle_list *list)
 {
 	const unsigned n = list->taken_before > list->taken ? list->taken_before - list->taken : list->taken + 1;
 
@@ -109,11 +111,11 @@ static unsigned wanted(const struct idle_list *list)
 /* Ask the kernel whether the first connection, and a few behind it, are quiet. A backend may have closed a connection
  * or sent bytes that nobody asked for, and the loop may not have reported it yet: such a connection is closed. One call
  * asks for all that a turn takes, because a call for each costs 2 % of a small request. */
-static void ask(struct idle_list *list)
+static void idle_ask(struct idle_list *list)
 {
 	struct idle *asked[BACKENDS_ASKED_MAX];
 	struct backend *backends[BACKENDS_ASKED_MAX];
-	const unsigned most = wanted(list);
+	const unsigned most = idle_wanted(list);
 	uint64_t quiet;
 	unsigned n = 1;
 
@@ -139,9 +141,9 @@ struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backe
 {
 	struct idle_list *list = list_of(p, conf, service);
 
-	begin_turn(list, worker_turn(p->worker));
+	idle_begin_turn(list, worker_turn(p->worker));
 	while (!LIST_EMPTY(&list->idle) && LIST_FIRST(&list->idle)->quiet_in != list->turn)
-		ask(list);
+		idle_ask(list);
 	if (LIST_EMPTY(&list->idle))
 		return NULL;
 	list->taken++;

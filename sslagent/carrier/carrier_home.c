@@ -2,7 +2,7 @@
 #include "sslagent/carrier/carrier_home.h"
 
 #include "net/blocked.h"
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 
 int carrier_home_open(struct carrier_home *home)
 {
@@ -18,17 +18,17 @@ int carrier_home_open(struct carrier_home *home)
 void carrier_home_leave(struct carrier_home *home)
 {
 	direct_stop_accepting(home);
-	for (struct link *l = home->links; l; l = l->next)
+	for (struct carrier_link *l = home->links; l; l = l->next)
 		framed_send(&l->framed, 0, FRAME_LEAVING, 0, NULL, 0);
 }
 
 void carrier_home_close(struct carrier_home *home)
 {
 	direct_close_all(home);
-	for (struct link *l = home->links; l; l = l->next)
-		link_close(l);
+	for (struct carrier_link *l = home->links; l; l = l->next)
+		carrier_link_close(l);
 	while (home->parked)
-		link_close(home->parked);
+		carrier_link_close(home->parked);
 }
 
 void carrier_home_release(struct carrier_home *home)
@@ -38,14 +38,14 @@ void carrier_home_release(struct carrier_home *home)
 	slabs_clear(&home->stream_blocks);
 }
 
-uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l)
+uint64_t carrier_home_add_link(struct carrier_home *home, struct carrier_link *l)
 {
 	l->next = home->links;
 	home->links = l;
 	return ++home->links_begun;
 }
 
-static void remove_from(struct link **at, struct link *l)
+static void carrier_home_remove_from(struct carrier_link **at, struct carrier_link *l)
 {
 	while (*at && *at != l)
 		at = &(*at)->next;
@@ -53,15 +53,15 @@ static void remove_from(struct link **at, struct link *l)
 		*at = l->next;
 }
 
-void carrier_home_remove_link(struct carrier_home *home, struct link *l)
+void carrier_home_remove_link(struct carrier_home *home, struct carrier_link *l)
 {
-	remove_from(&home->links, l);
-	remove_from(&home->parked, l);
+	carrier_home_remove_from(&home->links, l);
+	carrier_home_remove_from(&home->parked, l);
 }
 
-struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number)
+struct carrier_link *carrier_home_find_link(struct carrier_home *home, uint64_t number)
 {
-	for (struct link *l = home->links; l; l = l->next) {
+	for (struct carrier_link *l = home->links; l; l = l->next) {
 		if (l->number == number)
 			return l;
 	}
@@ -72,7 +72,7 @@ uint32_t carrier_home_links(const struct carrier_home *home)
 {
 	uint32_t count = 0;
 
-	for (const struct link *l = home->links; l; l = l->next)
+	for (const struct carrier_link *l = home->links; l; l = l->next)
 		count++;
 	return count;
 }
@@ -81,7 +81,7 @@ uint64_t carrier_home_queued(const struct carrier_home *home)
 {
 	uint64_t queued = 0;
 
-	for (const struct link *l = home->links; l; l = l->next)
+	for (const struct carrier_link *l = home->links; l; l = l->next)
 		queued += framed_pending(&l->framed);
 	return queued;
 }

@@ -21,16 +21,16 @@
 
 struct admission;
 struct direct_listener;
-struct link;
+struct carrier_link;
 
 /* The process, as a worker's links see it; @process is carrier_home's. */
 struct carrier_process_ops {
-	/* 1: this agent accepts no new connections. */
-	int (*is_leaving)(const void *process);
+	/* Does this agent accept no new connections? */
+	bool (*is_leaving)(const void *process);
 	/* The load of the whole process. */
 	void (*load)(void *process, Cssl__LinkLoad *out);
-	/* A request of RAgent on stream 0. Takes over @request. The answer goes to link_respond(), if the link with
-	 * that number still exists. */
+	/* A request of RAgent on stream 0. Takes over @request. The answer goes to carrier_link_respond(), if the link
+	 * with that number still exists. */
 	void (*request)(void *process, uint64_t link_number, Cssl__LinkRequest *request);
 };
 
@@ -43,9 +43,9 @@ struct carrier_home {
 	void *process;
 
 	struct preamble_home preambles;
-	struct slabs stream_blocks; /* of the links' streams */
-	struct link *links;         /* list */
-	struct link *parked;        /* list of those that are over; their streams wait for RAgent's next process */
+	struct slabs stream_blocks;  /* of the links' streams */
+	struct carrier_link *links;  /* list */
+	struct carrier_link *parked; /* list of those that are over; their streams wait for RAgent's next process */
 	uint64_t links_begun;
 	struct direct_listener *directs;               /* list */
 	struct log_pace ended_lines[END_REASON_COUNT]; /* of their clients: each reason has a rate limit of its own */
@@ -60,10 +60,10 @@ void carrier_home_close(struct carrier_home *home);
 /* Call it after the thread ended. */
 void carrier_home_release(struct carrier_home *home);
 
-uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l);       /* its number */
-void carrier_home_remove_link(struct carrier_home *home, struct link *l);        /* also a parked one */
-struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: it is gone */
-uint32_t carrier_home_links(const struct carrier_home *home);                    /* how many there are */
+uint64_t carrier_home_add_link(struct carrier_home *home, struct carrier_link *l);       /* its number */
+void carrier_home_remove_link(struct carrier_home *home, struct carrier_link *l);        /* also a parked one */
+struct carrier_link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: it is gone */
+uint32_t carrier_home_links(const struct carrier_home *home);                            /* how many there are */
 uint64_t carrier_home_queued(const struct carrier_home *home); /* bytes that the network has not taken yet */
 
 /* Does any RAgent keep this client of a direct listener out? */
@@ -84,14 +84,14 @@ struct link_arrival {
 
 /* Begin to serve it, on its worker's thread. On failure the connection is closed and the failure logged. Takes over
  * @arrival. */
-void link_begin(struct link_arrival *arrival);
+void carrier_link_begin(struct link_arrival *arrival);
 void link_arrival_destroy(struct link_arrival *arrival); /* closes what it still has */
 
 /* The name of its RAgent. */
-const char *link_ragent(const struct link *l, uint64_t *boot_id);
+const char *carrier_link_ragent(const struct carrier_link *l, uint64_t *boot_id);
 /* Answer a REQUEST with a packed LinkResponse. The link may be gone when the answer is ready, so requests remember its
  * number (carrier_home_find_link()). */
-void link_respond(struct link *l, const uint8_t *response, size_t len);
+void carrier_link_respond(struct carrier_link *l, const uint8_t *response, size_t len);
 
 /* --- direct listeners --- */
 

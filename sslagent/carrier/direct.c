@@ -17,7 +17,7 @@
 #include "proto/proxy_header.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
-#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/carrier/direct.h"
 
 #define DIRECT_READ_MAX (64u * 1024u)
 #define ASKED_GRACE_MS  2000u /* a connection that was asked to end has some time for it */
@@ -59,7 +59,7 @@ void direct_linger(struct direct *d, enum discard_of who)
 	linger_on(d);
 }
 
-static void discard(struct direct *d, size_t len)
+static void direct_discard(struct direct *d, size_t len)
 {
 	const uint64_t ms = worker_now_ms(d->stream.worker) - d->lingers_since_ms;
 
@@ -72,22 +72,22 @@ static void discard(struct direct *d, size_t len)
 
 /* --- as a carrier --- */
 
-static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
+static uint8_t *direct_carrier_reserve(struct carrier *c, size_t cap)
 {
 	return stream_reserve(&((struct direct *)c)->stream, cap);
 }
 
-static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
+static void direct_carrier_send(struct carrier *c, size_t len, uint8_t flags)
 {
 	stream_commit(&((struct direct *)c)->stream, len);
 }
 
-static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
+static void direct_carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
 {
 	/* only a successor would use these, and there is none */
 }
 
-static void carrier_taken(struct carrier *c)
+static void direct_carrier_taken(struct carrier *c)
 {
 	struct direct *d = (struct direct *)c;
 
@@ -95,17 +95,18 @@ static void carrier_taken(struct carrier *c)
 		stream_read_start(&d->stream);
 }
 
-static void carrier_fin(struct carrier *c, uint8_t flags)
+static void direct_carrier_fin(struct carrier *c, uint8_t flags)
 {
 	stream_shutdown(&((struct direct *)c)->stream);
 }
 
-static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
+static void direct_carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
 {
 	struct direct *d = (struct direct *)c;
 
 	direct_log_end(d, reason, how == CARRIER_ABORT ? "reset" : "fin");
 	d->connection = NULL;
+	/* law 8: who may not send FIN is reset */
 	if (how == CARRIER_ABORT)
 		direct_abort(d);
 	else
@@ -113,12 +114,12 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 }
 
 static const struct carrier_ops direct_carrier = {
-	.reserve = carrier_reserve,
-	.send = carrier_send,
-	.consumed = carrier_consumed,
-	.fin = carrier_fin,
-	.end = carrier_end,
-	.taken = carrier_taken,
+	.reserve = direct_carrier_reserve,
+	.send = direct_carrier_send,
+	.consumed = direct_carrier_consumed,
+	.fin = direct_carrier_fin,
+	.end = direct_carrier_end,
+	.taken = direct_carrier_taken,
 };
 
 /* --- from the client --- */
@@ -152,7 +153,7 @@ static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 	direct_refuse_saying(d, first_bytes_reason(what), answer, len);
 }
 
-static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
+static void direct_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
 {
 	struct client_address a = { .len = family == PROXY_TCP4 ? 4 : 16 };
 
@@ -167,7 +168,7 @@ void direct_await_handshake(struct direct *d)
 }
 
 /* Until it is closed, it holds a place of the total. Its source has no share left, so it is closed at once. */
-static void refuse_source(struct direct *d)
+static void direct_refuse_source(struct direct *d)
 {
 	uint8_t words[DIRECT_WORDS_MAX];
 
@@ -188,7 +189,7 @@ static void client_known(struct direct *d)
 		return;
 	}
 	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
-		refuse_source(d);
+		direct_refuse_source(d);
 		return;
 	}
 	d->source_state = SOURCE_COUNTED;
@@ -198,7 +199,7 @@ static void client_known(struct direct *d)
 		d->state = DIRECT_FIRST_RECORD;
 }
 
-static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
+static size_t direct_take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
 {
 	struct proxy_header h;
 	size_t taken = 0;
@@ -211,8 +212,8 @@ static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t le
 		return len;
 	}
 	if (h.command == PROXY_PROXIED && (h.family == PROXY_TCP4 || h.family == PROXY_TCP6)) {
-		set_address(&d->client, h.source, h.family, h.source_port);
-		set_address(&d->server, h.destination, h.family, h.destination_port);
+		direct_address(&d->client, h.source, h.family, h.source_port);
+		direct_address(&d->server, h.destination, h.family, h.destination_port);
 	}
 	client_known(d);
 	return d->state == DIRECT_FIRST_RECORD || d->state == DIRECT_PREAMBLE ? taken : len;
@@ -279,7 +280,7 @@ static bool takes_records(const struct direct *d)
 
 /* Takes one batch at a time, until no whole record is left or the connection takes no more. A whole record must not
  * stay here, because it would wait for the client's next byte, which may never come. */
-static size_t take_records(struct direct *d, uint8_t *data, size_t len)
+static size_t direct_take_records(struct direct *d, uint8_t *data, size_t len)
 {
 	struct tls_record_header bad;
 	struct tls_record_batch batch;
@@ -299,13 +300,13 @@ static size_t take_records(struct direct *d, uint8_t *data, size_t len)
 	return used;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t direct_on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct direct *d = direct_of(s);
 	size_t used = 0;
 
 	if (d->state == DIRECT_PROXY_HEADER)
-		used = take_proxy_header(d, data, len);
+		used = direct_take_proxy_header(d, data, len);
 	if (d->state == DIRECT_PREAMBLE)
 		used += direct_preamble_read(d, data + used, len - used);
 	if (d->state == DIRECT_FIRST_RECORD && used < len) {
@@ -316,9 +317,9 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 			refuse_unless_tls(d, what);
 	}
 	if (d->state == DIRECT_SERVING)
-		return used + take_records(d, data + used, len - used);
+		return used + direct_take_records(d, data + used, len - used);
 	if (d->state == DIRECT_LINGERING) {
-		discard(d, len);
+		direct_discard(d, len);
 		return len;
 	}
 	return used;
@@ -337,7 +338,7 @@ void direct_drop(struct direct *d, enum end_reason reason)
 	direct_close(d);
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void direct_on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct direct *d = direct_of(s);
 
@@ -352,7 +353,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 	direct_drop(d, END_CLIENT_RESET);
 }
 
-static void on_written(struct stream *s, size_t len)
+static void direct_on_written(struct stream *s, size_t len)
 {
 	struct direct *d = direct_of(s);
 
@@ -370,7 +371,7 @@ static void on_written(struct stream *s, size_t len)
 	}
 }
 
-static void on_closed(struct stream *s)
+static void direct_on_closed(struct stream *s)
 {
 	struct direct *d = direct_of(s);
 
@@ -383,10 +384,10 @@ static void on_closed(struct stream *s)
 }
 
 static const struct stream_ops direct_stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_closed = on_closed,
+	.on_data = direct_on_data,
+	.on_end = direct_on_end,
+	.on_written = direct_on_written,
+	.on_closed = direct_on_closed,
 };
 
 /* It may await a verdict, and then goes on for the longer limit. Last words that the client does not take have none. */
@@ -408,7 +409,7 @@ static void silent_too_long(struct direct *d)
 		end_ms > idle_ms(d) + ASKED_GRACE_MS ? end_ms - idle_ms(d) : ASKED_GRACE_MS);
 }
 
-static void on_deadline(struct deadline *deadline)
+static void direct_on_deadline(struct deadline *deadline)
 {
 	struct direct *d = container_of(deadline, struct direct, deadline);
 
@@ -423,7 +424,7 @@ static void on_deadline(struct deadline *deadline)
 	}
 }
 
-static struct direct *create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
+static struct direct *direct_create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
 	struct direct *d = calloc(1, sizeof *d);
 
@@ -438,14 +439,14 @@ static struct direct *create(struct direct_listener *l, int fd, const struct soc
 	d->accepted_ms = worker_now_ms(d->stream.worker);
 	stream_local(&d->stream, &d->server);
 	LIST_INSERT_HEAD(&l->clients, d, entry);
-	d->deadline.fn = on_deadline;
+	d->deadline.fn = direct_on_deadline;
 	stream_set_read_max(&d->stream, DIRECT_READ_MAX);
 	return d;
 }
 
 int direct_begin(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
-	struct direct *d = create(l, fd, peer);
+	struct direct *d = direct_create(l, fd, peer);
 
 	if (!d)
 		return -1;

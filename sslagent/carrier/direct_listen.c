@@ -4,38 +4,39 @@
 #include "net/admission.h"
 #include "net/listener.h"
 #include "net/log_pace.h"
-#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/carrier/direct.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
 
-static void note_refused(enum end_reason reason)
+static void direct_note_refused(enum end_reason reason)
 {
 	count(COUNT_DIRECT_REFUSED);
 	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void direct_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct direct_listener *l = ctx;
 	uint8_t words[DIRECT_WORDS_MAX];
 
 	if (admission_enter(l->home->admission) < 0) {
-		note_refused(END_LIMIT_TOTAL);
+		direct_note_refused(END_LIMIT_TOTAL);
 		listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
 		return;
 	}
 	if (direct_begin(l, fd, peer) == 0)
 		return;
 	admission_leave(l->home->admission);
-	note_refused(END_INTERNAL);
+	direct_note_refused(END_INTERNAL);
 }
 
-static void on_listener_closed(void *ctx)
+static void direct_on_listener_closed(void *ctx)
 {
 	/* freed with the worker, because connections still point to it */
 }
 
-static const struct listener_ops direct_listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = direct_on_accept,
+	.on_closed = direct_on_listener_closed };
 
 struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf)
 {
@@ -48,10 +49,10 @@ struct direct_listener *direct_listen(struct carrier_home *home, const struct co
 		l->home = home;
 		l->conf = conf;
 		l->listener = worker_index(home->connections->worker) == 0
-				      ? listener_create(home->connections->worker, address, SOMAXCONN, 0,
-						&direct_listener_ops, l, &uv_error)
+				      ? listener_create(home->connections->worker, address, SOMAXCONN, 0, &listener_ops,
+						l, &uv_error)
 				      : listener_create_beside(home->connections->worker, address, SOMAXCONN,
-						&direct_listener_ops, l, &uv_error);
+						&listener_ops, l, &uv_error);
 	}
 	if (!l || !l->listener) {
 		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),

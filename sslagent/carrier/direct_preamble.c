@@ -10,7 +10,7 @@
 #include "net/container_of.h"
 #include "net/endpoints.h"
 #include "net/log_pace.h"
-#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/carrier/direct.h"
 #include "sslagent/counters.h"
 #include "sslagent/preamble/preamble.h"
 
@@ -29,50 +29,50 @@ struct direct_preamble {
 enum direct_step { DIRECT_TALKS, DIRECT_OVER_BY_STARTTLS, DIRECT_OVER };
 enum direct_client { DIRECT_CLIENT_SPEAKS, DIRECT_CLIENT_ENDED };
 
-static struct direct_preamble *of(struct preamble_carrier *c)
+static struct direct_preamble *direct_preamble_of(struct preamble_carrier *c)
 {
 	return container_of(c, struct direct_preamble, carrier);
 }
 
-static struct preamble_home *home_of(const struct direct *d)
+static struct preamble_home *direct_preamble_home(const struct direct *d)
 {
 	return &d->listener->home->preambles;
 }
 
-static void leave_place(struct direct_preamble *p)
+static void direct_preamble_leave_place(struct direct_preamble *p)
 {
-	handshake_limit_leave(home_of(p->direct)->direct, &p->place);
+	handshake_limit_leave(direct_preamble_home(p->direct)->direct, &p->place);
 }
 
-static void drop(struct direct *d)
+static void direct_preamble_drop(struct direct *d)
 {
 	if (d->preamble)
-		leave_place(d->preamble);
+		direct_preamble_leave_place(d->preamble);
 	free(d->preamble);
 	d->preamble = NULL;
 }
 
-static void on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
+static void direct_preamble_on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
 {
-	struct direct *d = of(c)->direct;
+	struct direct *d = direct_preamble_of(c)->direct;
 
 	d->clear_len += len;
 	stream_write(&d->stream, words, len);
 }
 
-static void on_taken(struct preamble_carrier *c, uint64_t bytes)
+static void direct_preamble_on_taken(struct preamble_carrier *c, uint64_t bytes)
 {
 	/* the unused bytes wait in the stream */
 }
 
-static void on_wants(struct preamble_carrier *c)
+static void direct_preamble_on_wants(struct preamble_carrier *c)
 {
-	stream_read_start(&of(c)->direct->stream);
+	stream_read_start(&direct_preamble_of(c)->direct->stream);
 }
 
-static void on_starttls(struct preamble_carrier *c, const void *reply, size_t len, uint64_t taken)
+static void direct_preamble_on_starttls(struct preamble_carrier *c, const void *reply, size_t len, uint64_t taken)
 {
-	struct direct_preamble *p = of(c);
+	struct direct_preamble *p = direct_preamble_of(c);
 
 	p->preamble = NULL;
 	p->step = DIRECT_OVER_BY_STARTTLS;
@@ -80,21 +80,21 @@ static void on_starttls(struct preamble_carrier *c, const void *reply, size_t le
 	memcpy(p->reply, reply, p->reply_len);
 }
 
-static void on_relayed(struct preamble_carrier *c)
+static void direct_preamble_on_relayed(struct preamble_carrier *c)
 {
-	leave_place(of(c));
-	direct_watch_silence(of(c)->direct);
+	direct_preamble_leave_place(direct_preamble_of(c));
+	direct_watch_silence(direct_preamble_of(c)->direct);
 }
 
-static void on_end(struct preamble_carrier *c, enum end_reason reason, enum preamble_end how)
+static void direct_preamble_on_end(struct preamble_carrier *c, enum end_reason reason, enum preamble_end how)
 {
-	struct direct_preamble *p = of(c);
+	struct direct_preamble *p = direct_preamble_of(c);
 	struct direct *d = p->direct;
 
 	direct_log_end(d, reason, how == PREAMBLE_ABORT ? "reset" : "fin");
 	p->preamble = NULL;
 	p->step = DIRECT_OVER;
-	leave_place(p);
+	direct_preamble_leave_place(p);
 	if (how == PREAMBLE_ABORT)
 		direct_abort(d);
 	else
@@ -102,12 +102,12 @@ static void on_end(struct preamble_carrier *c, enum end_reason reason, enum prea
 }
 
 static const struct preamble_carrier_ops direct_preamble_carrier = {
-	.say = on_say,
-	.taken = on_taken,
-	.wants = on_wants,
-	.starttls = on_starttls,
-	.relayed = on_relayed,
-	.end = on_end,
+	.say = direct_preamble_on_say,
+	.taken = direct_preamble_on_taken,
+	.wants = direct_preamble_on_wants,
+	.starttls = direct_preamble_on_starttls,
+	.relayed = direct_preamble_on_relayed,
+	.end = direct_preamble_on_end,
 };
 
 /* --- its way --- */
@@ -117,7 +117,7 @@ const struct conf_listener *direct_conf(const struct direct_listener *l)
 	return conf_listener_find(l->home->connections->conf, l->conf->listener);
 }
 
-int direct_begins_in_clear(const struct direct_listener *l)
+bool direct_begins_in_clear(const struct direct_listener *l)
 {
 	return conf_has_preamble(direct_conf(l));
 }
@@ -140,26 +140,26 @@ static struct preamble *open_preamble(struct direct *d)
 	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
 	endpoints_message(&known, &endpoints);
 	randombytes_buf(id.bytes, sizeof id.bytes);
-	return preamble_open(home_of(d), &d->preamble->carrier, direct_conf(d->listener), &id, &endpoints);
+	return preamble_open(direct_preamble_home(d), &d->preamble->carrier, direct_conf(d->listener), &id, &endpoints);
 }
 
-static void note_refused(const char *why)
+static void direct_preamble_note_refused(const char *why)
 {
 	count(COUNT_PREAMBLES_REFUSED);
 	log_paced(LOG_INFO, NULL, "preamble refused", "cause=\"%s\" remedy=limits.preambles", why);
 }
 
 /* The preamble of another client may have to end for it. 0; or negative: there is no place for this one. */
-static int take_place(struct direct_preamble *p)
+static int direct_preamble_take_place(struct direct_preamble *p)
 {
 	struct direct *d = p->direct;
 	struct handshake_place *loser;
 
 	p->place.holder = p;
 	int r = handshake_limit_enter(
-		home_of(d)->direct, &p->place, &d->source, worker_now_ms(d->stream.worker), &loser);
+		direct_preamble_home(d)->direct, &p->place, &d->source, worker_now_ms(d->stream.worker), &loser);
 	if (r == 0 && loser) {
-		note_refused("another one needed its place");
+		direct_preamble_note_refused("another one needed its place");
 		direct_preamble_finish(((struct direct_preamble *)loser->holder)->direct, END_LIMIT_PREAMBLES);
 	}
 	return r;
@@ -178,12 +178,12 @@ void direct_preamble_begin(struct direct *d)
 	d->preamble = p;
 	d->state = DIRECT_PREAMBLE;
 	deadline_cancel(&d->deadline); /* the preamble has its own */
-	if (take_place(p) == 0)
+	if (direct_preamble_take_place(p) == 0)
 		p->preamble = open_preamble(d);
 	if (p->preamble)
 		return;
-	drop(d);
-	note_refused("too many, or too many of its source");
+	direct_preamble_drop(d);
+	direct_preamble_note_refused("too many, or too many of its source");
 	direct_refuse_saying(d, END_LIMIT_PREAMBLES, words, direct_preamble_full(d->listener, words));
 }
 
@@ -192,13 +192,13 @@ static void begin_tls(struct direct *d, size_t rest)
 {
 	if (rest || stream_has_unread(&d->stream)) {
 		count(COUNT_STARTTLS_INJECTIONS);
-		drop(d);
+		direct_preamble_drop(d);
 		direct_refuse(d, END_INJECTION);
 		return;
 	}
 	d->clear_len += d->preamble->reply_len;
 	stream_write(&d->stream, d->preamble->reply, d->preamble->reply_len);
-	drop(d);
+	direct_preamble_drop(d);
 	direct_await_handshake(d);
 	stream_read_start(&d->stream);
 }
@@ -219,7 +219,7 @@ size_t direct_preamble_read(struct direct *d, const uint8_t *data, size_t len)
 		return len;
 	}
 	if (p->step == DIRECT_OVER) {
-		drop(d);
+		direct_preamble_drop(d);
 		return len;
 	}
 	if (used < len)
@@ -259,5 +259,5 @@ void direct_preamble_forget(struct direct *d)
 {
 	if (d->preamble && d->preamble->step == DIRECT_TALKS)
 		preamble_forget(d->preamble->preamble);
-	drop(d);
+	direct_preamble_drop(d);
 }

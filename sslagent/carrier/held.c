@@ -63,7 +63,7 @@ void held_confirm(struct held *h, struct buffers *buffers, uint64_t bytes, uint6
 /* --- in --- */
 
 /* A block for @len bytes of frames behind the last one. */
-static int add_block(struct held *h, struct buffers *buffers, size_t len)
+static int held_add_block(struct held *h, struct buffers *buffers, size_t len)
 {
 	const size_t needed = sizeof(struct held_block) + len, run = h->len < RUN_LEN ? h->len : RUN_LEN;
 	uint32_t cap;
@@ -81,7 +81,7 @@ static int add_block(struct held *h, struct buffers *buffers, size_t len)
 	return 0;
 }
 
-static bool has_room(const struct held *h, size_t len)
+static bool held_has_room(const struct held *h, size_t len)
 {
 	const struct held_block *b = h->last;
 
@@ -95,7 +95,7 @@ uint8_t *held_room(struct held *h, struct buffers *buffers, size_t cap, size_t l
 	h->room = NULL;
 	if (h->state == HELD_BROKEN)
 		return NULL;
-	if (!has_room(h, len) && (h->len + len > limit || add_block(h, buffers, len) < 0)) {
+	if (!held_has_room(h, len) && (h->len + len > limit || held_add_block(h, buffers, len) < 0)) {
 		held_give_up(h, buffers);
 		return NULL;
 	}

@@ -12,17 +12,17 @@
 #include "net/prefetch.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 #include "sslagent/preamble/preamble_stream.h"
 
-#define QUIET_PART 10u /* of link_patience_ms() */
+#define QUIET_PART 10u /* of carrier_link_patience_ms() */
 
-static struct link *link_of(struct framed *f)
+static struct carrier_link *carrier_link_of(struct framed *f)
 {
-	return container_of(f, struct link, framed);
+	return container_of(f, struct carrier_link, framed);
 }
 
-void link_fail(struct link *l, int error)
+void carrier_link_fail(struct carrier_link *l, int error)
 {
 	if (l->failure || l->framed.stream.state >= STREAM_CLOSING)
 		return;
@@ -32,13 +32,13 @@ void link_fail(struct link *l, int error)
 
 /* After a failed write the end of the stream follows by itself, and the streams may wait for the next link. Otherwise
  * the other side must not wait for the message. */
-static void not_sent(struct link *l, size_t len)
+static void carrier_link_not_sent(struct carrier_link *l, size_t len)
 {
 	if (l->framed.stream.state != STREAM_FAILED)
-		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+		carrier_link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
 }
 
-void link_send_message(struct link *l, enum frame_type type, const ProtobufCMessage *m)
+void carrier_link_send_message(struct carrier_link *l, enum frame_type type, const ProtobufCMessage *m)
 {
 	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? framed_reserve(&l->framed, len) : NULL;
@@ -46,13 +46,13 @@ void link_send_message(struct link *l, enum frame_type type, const ProtobufCMess
 	if (room)
 		framed_commit(&l->framed, 0, type, 0, protobuf_c_message_pack(m, room));
 	else
-		not_sent(l, len);
+		carrier_link_not_sent(l, len);
 }
 
-void link_respond(struct link *l, const uint8_t *response, size_t len)
+void carrier_link_respond(struct carrier_link *l, const uint8_t *response, size_t len)
 {
 	if (len > FRAME_PAYLOAD_MAX || framed_send(&l->framed, 0, FRAME_RESPONSE, 0, response, len) < 0)
-		not_sent(l, len);
+		carrier_link_not_sent(l, len);
 }
 
 /* --- frames that begin a stream --- */
@@ -69,7 +69,7 @@ static int read_id(const ProtobufCBinaryData *id, struct connection_id *out)
 	return 0;
 }
 
-static int open_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
+static int open_stream(struct carrier_link *l, uint32_t id, const ProtobufCMessage *m)
 {
 	const Cssl__LinkOpen *open = (const Cssl__LinkOpen *)m;
 	struct carrier_home *home = l->home;
@@ -105,7 +105,7 @@ static void on_preamble_over(void *holder)
 	link_stream_ended(holder);
 }
 
-static int begin_preamble(struct link *l, uint32_t id, const ProtobufCMessage *message)
+static int begin_preamble(struct carrier_link *l, uint32_t id, const ProtobufCMessage *message)
 {
 	const Cssl__LinkPreamble *m = (const Cssl__LinkPreamble *)message;
 	struct carrier_home *home = l->home;
@@ -128,7 +128,7 @@ static int begin_preamble(struct link *l, uint32_t id, const ProtobufCMessage *m
 	return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, "no room, or draining");
 }
 
-static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
+static int adopt_stream(struct carrier_link *l, uint32_t id, const ProtobufCMessage *m)
 {
 	const Cssl__LinkSslId *ssl_id = (const Cssl__LinkSslId *)m;
 	struct connection_id connection;
@@ -158,9 +158,9 @@ static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 
 /* --- frames on a stream --- */
 
-static int on_records(struct link_stream *s, const struct frame *f, uint8_t *payload)
+static int carrier_link_on_records(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
-	struct link *l = s->link;
+	struct carrier_link *l = s->link;
 	struct connection *c = s->connection; /* it may end meanwhile, and @s with it */
 	struct tls_record_batch batch;
 	struct tls_record_header bad;
@@ -199,7 +199,7 @@ static int on_connection_frame(struct link_stream *s, const struct frame *f, uin
 	struct frame_violation v;
 
 	switch (f->type) {
-	case FRAME_DATA: return on_records(s, f, payload);
+	case FRAME_DATA: return carrier_link_on_records(s, f, payload);
 	case FRAME_FIN: connection_fin(s->connection); return 0;
 	case FRAME_MOVE: return on_move(s, f);
 	case FRAME_VIOLATION:
@@ -237,15 +237,15 @@ static int on_accepted(struct link_stream *s, const struct frame *f, const uint8
 static int on_over(struct link_stream *s, enum end_reason reason)
 {
 	streams_remove(&s->link->streams, s->id);
-	link_forget_stream(s, reason < END_REASON_COUNT ? reason : END_CLIENT_RESET);
+	carrier_link_forget_stream(s, reason < END_REASON_COUNT ? reason : END_CLIENT_RESET);
 	return 0;
 }
 
-/* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. 1, or 0: it has
+/* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. false: it has
  * been freed. */
 static bool put_to_work(struct link_stream *s)
 {
-	struct link *l = s->link;
+	struct carrier_link *l = s->link;
 	const uint32_t id = s->id;
 
 	if (s->carrier.pace == CARRIER_AT_WORK)
@@ -258,15 +258,15 @@ static bool put_to_work(struct link_stream *s)
 
 /* --- frames on the link --- */
 
-static void say_load(struct link *l)
+static void say_load(struct carrier_link *l)
 {
 	Cssl__LinkLoad load = CSSL__LINK_LOAD__INIT;
 
 	l->home->ops->load(l->home->process, &load);
-	link_send_message(l, FRAME_LOAD, &load.base);
+	carrier_link_send_message(l, FRAME_LOAD, &load.base);
 }
 
-static int on_request(struct link *l, const struct frame *f)
+static int carrier_link_on_request(struct carrier_link *l, const struct frame *f)
 {
 	Cssl__LinkRequest *request = cssl__link_request__unpack(NULL, f->len, f->payload);
 
@@ -276,19 +276,20 @@ static int on_request(struct link *l, const struct frame *f)
 	return 0;
 }
 
-static int begin_stream(struct link *l, const struct frame *f, const ProtobufCMessageDescriptor *message,
-	int (*begin)(struct link *l, uint32_t stream, const ProtobufCMessage *m))
+static int carrier_link_begin_stream(struct carrier_link *l, const struct frame *f,
+	const ProtobufCMessageDescriptor *message,
+	int (*opener)(struct carrier_link *l, uint32_t stream, const ProtobufCMessage *m))
 {
 	ProtobufCMessage *m = protobuf_c_message_unpack(message, NULL, f->len, f->payload);
 
 	if (!m)
 		return CSSL_E_TRUNCATED;
-	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : begin(l, f->stream, m);
+	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : opener(l, f->stream, m);
 	protobuf_c_message_free_unpacked(m, NULL);
 	return r;
 }
 
-static int on_stream_frame(struct link *l, const struct frame *f, uint8_t *payload)
+static int on_stream_frame(struct carrier_link *l, const struct frame *f, uint8_t *payload)
 {
 	struct link_stream *s = streams_find(&l->streams, f->stream);
 
@@ -318,17 +319,17 @@ static int on_stream_frame(struct link *l, const struct frame *f, uint8_t *paylo
  * nobody acknowledges: the load is some. It is said once: RAgent may hear it, and must not think that all is well. */
 static void on_quiet(struct deadline *d)
 {
-	say_load(container_of(d, struct link, quiet_due));
+	say_load(container_of(d, struct carrier_link, quiet_due));
 }
 
-static void expect_more(struct link *l)
+static void expect_more(struct carrier_link *l)
 {
-	deadline_set(l->home->connections->worker, &l->quiet_due, link_patience_ms(l) / QUIET_PART);
+	deadline_set(l->home->connections->worker, &l->quiet_due, carrier_link_patience_ms(l) / QUIET_PART);
 }
 
-static void foresee(struct framed *framed, uint32_t stream, enum framed_distance distance)
+static void carrier_link_foresee(struct framed *framed, uint32_t stream, enum framed_distance distance)
 {
-	const struct link_stream *s = streams_find(&link_of(framed)->streams, stream);
+	const struct link_stream *s = streams_find(&carrier_link_of(framed)->streams, stream);
 
 	if (s && distance == FRAMED_NEXT)
 		prefetch(s->connection, sizeof(struct connection));
@@ -336,20 +337,20 @@ static void foresee(struct framed *framed, uint32_t stream, enum framed_distance
 		prefetch(s, sizeof *s);
 }
 
-static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
+static int carrier_link_on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
 {
-	struct link *l = link_of(framed);
+	struct carrier_link *l = carrier_link_of(framed);
 
 	if (l->failure)
 		return 0;
 	expect_more(l);
 	switch (f->type) {
-	case FRAME_OPEN: return begin_stream(l, f, &cssl__link_open__descriptor, open_stream);
-	case FRAME_SSL_ID: return begin_stream(l, f, &cssl__link_ssl_id__descriptor, adopt_stream);
-	case FRAME_PREAMBLE: return begin_stream(l, f, &cssl__link_preamble__descriptor, begin_preamble);
-	case FRAME_REATTACH: return link_reattach(l, f);
-	case FRAME_PROOF: return link_take_proof(l, f);
-	case FRAME_REQUEST: return on_request(l, f);
+	case FRAME_OPEN: return carrier_link_begin_stream(l, f, &cssl__link_open__descriptor, open_stream);
+	case FRAME_SSL_ID: return carrier_link_begin_stream(l, f, &cssl__link_ssl_id__descriptor, adopt_stream);
+	case FRAME_PREAMBLE: return carrier_link_begin_stream(l, f, &cssl__link_preamble__descriptor, begin_preamble);
+	case FRAME_REATTACH: return carrier_link_reattach(l, f);
+	case FRAME_PROOF: return carrier_link_take_proof(l, f);
+	case FRAME_REQUEST: return carrier_link_on_request(l, f);
 	case FRAME_PING:
 		say_load(l); /* first, because it reports the waiting output, which should not include the answer */
 		framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
@@ -360,7 +361,7 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 
 /* --- life --- */
 
-void link_forget_stream(struct link_stream *s, enum end_reason reason)
+void carrier_link_forget_stream(struct link_stream *s, enum end_reason reason)
 {
 	if (s->clear)
 		preamble_stream_forget(s->clear);
@@ -371,10 +372,10 @@ void link_forget_stream(struct link_stream *s, enum end_reason reason)
 
 static void forget_stream(void *ctx, uint32_t id, void *holder)
 {
-	link_forget_stream(holder, END_AGENT_LOST);
+	carrier_link_forget_stream(holder, END_AGENT_LOST);
 }
 
-void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder))
+void carrier_link_give_up_streams(struct carrier_link *l, void (*fn)(void *ctx, uint32_t id, void *holder))
 {
 	struct streams streams = l->streams;
 
@@ -383,7 +384,7 @@ void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, voi
 	streams_clear(&streams);
 }
 
-void link_stop(struct link *l)
+void carrier_link_stop(struct carrier_link *l)
 {
 	turn_end_cancel(&l->doom);
 	deadline_cancel(&l->quiet_due);
@@ -391,32 +392,33 @@ void link_stop(struct link *l)
 	framed_close(&l->framed);
 }
 
-void link_close(struct link *l)
+void carrier_link_close(struct carrier_link *l)
 {
 	if (l->stage == LINK_PARKED) {
-		link_end_parked(l);
+		carrier_link_end_parked(l);
 		return;
 	}
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
-	link_stop(l);
+	/* law 7: nobody can take these streams over here, so their connections stop sealing at once */
+	carrier_link_stop(l);
 	l->stage = LINK_OVER;
-	link_give_up_streams(l, forget_stream);
+	carrier_link_give_up_streams(l, forget_stream);
 }
 
-static void on_written(struct framed *framed, size_t len)
+static void carrier_link_on_written(struct framed *framed, size_t len)
 {
-	link_turns_written(link_of(framed), len);
+	link_turns_written(carrier_link_of(framed), len);
 }
 
-static void on_end(struct framed *framed, int error)
+static void carrier_link_on_end(struct framed *framed, int error)
 {
-	link_fail(link_of(framed), error);
+	carrier_link_fail(carrier_link_of(framed), error);
 }
 
 static void on_doom(struct turn_end *t)
 {
-	struct link *l = container_of(t, struct link, doom);
+	struct carrier_link *l = container_of(t, struct carrier_link, doom);
 
 	const bool broken =
 		cssl_error_is_own(l->failure); /* because of the other side's frames, or of lack of memory */
@@ -426,35 +428,37 @@ static void on_doom(struct turn_end *t)
 	log_paced(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s",
 		l->peer, l->streams.count, error_text(l->failure));
 	count(COUNT_LINKS_LOST);
-	if (link_may_park(l))
-		link_park(l);
+	if (carrier_link_may_park(l))
+		carrier_link_park(l);
 	else
-		link_close(l);
+		carrier_link_close(l);
 }
 
-void link_free_if_over(struct link *l)
+void carrier_link_free_if_over(struct carrier_link *l)
 {
 	if (l->stage == LINK_OVER && l->socket == LINK_SOCKET_CLOSED)
 		free(l);
 }
 
-static void on_closed(struct framed *framed)
+static void carrier_link_on_closed(struct framed *framed)
 {
-	struct link *l = link_of(framed);
+	struct carrier_link *l = carrier_link_of(framed);
 
 	l->socket = LINK_SOCKET_CLOSED;
 	if (l->stage == LINK_PARKED)
 		return;
 	carrier_home_remove_link(l->home, l);
 	l->stage = LINK_OVER;
-	link_free_if_over(l);
+	carrier_link_free_if_over(l);
 }
 
-static const struct framed_ops link_ops = {
-	.on_frame = on_frame, .foresee = foresee, .on_end = on_end, .on_closed = on_closed, .on_written = on_written
-};
+static const struct framed_ops link_ops = { .on_frame = carrier_link_on_frame,
+	.foresee = carrier_link_foresee,
+	.on_end = carrier_link_on_end,
+	.on_closed = carrier_link_on_closed,
+	.on_written = carrier_link_on_written };
 
-const char *link_ragent(const struct link *l, uint64_t *boot_id)
+const char *carrier_link_ragent(const struct carrier_link *l, uint64_t *boot_id)
 {
 	*boot_id = l->peer_boot_id;
 	return l->peer;
@@ -474,9 +478,9 @@ void link_arrival_destroy(struct link_arrival *a)
 }
 
 /* NULL: no memory. */
-static struct link *link_make(const struct link_arrival *a)
+static struct carrier_link *link_make(const struct link_arrival *a)
 {
-	struct link *l = calloc(1, sizeof *l);
+	struct carrier_link *l = calloc(1, sizeof *l);
 
 	if (!l)
 		return NULL;
@@ -490,7 +494,7 @@ static struct link *link_make(const struct link_arrival *a)
 }
 
 /* 0, or negative: it is not open. */
-static int open_framed(struct link *l, struct link_arrival *a)
+static int open_framed(struct carrier_link *l, struct link_arrival *a)
 {
 	const int fd = a->fd;
 
@@ -498,19 +502,19 @@ static int open_framed(struct link *l, struct link_arrival *a)
 	return framed_open(&l->framed, l->home->connections->worker, &link_ops, fd, &a->keys, a->early, a->early_len);
 }
 
-static void begin(struct link *l, struct link_arrival *a)
+static void carrier_link_serve(struct carrier_link *l, struct link_arrival *a)
 {
 	const bool in_memory = a->memory >= 0;
 	int r = 0;
 
 	l->number = carrier_home_add_link(l->home, l);
-	stream_set_lost_limit(&l->framed.stream, (unsigned)link_patience_ms(l));
+	stream_set_lost_limit(&l->framed.stream, (unsigned)carrier_link_patience_ms(l));
 	stream_set_fault(&l->framed.stream, "link", l->peer);
 	if (in_memory)
 		r = framed_share(&l->framed, a->memory, RINGS_TAKER);
 	a->memory = -1;
 	if (r < 0)
-		link_fail(l, r);
+		carrier_link_fail(l, r);
 	log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u bytes=%s", l->peer, a->peer.worker,
 		worker_index(l->home->connections->worker), in_memory ? "memory" : "socket");
 	say_load(l);
@@ -519,16 +523,16 @@ static void begin(struct link *l, struct link_arrival *a)
 		framed_send(&l->framed, 0, FRAME_LEAVING, 0, NULL, 0);
 }
 
-void link_begin(struct link_arrival *a)
+void carrier_link_begin(struct link_arrival *a)
 {
-	struct link *l = link_make(a);
+	struct carrier_link *l = link_make(a);
 	int r = l ? open_framed(l, a) : CSSL_E_NO_MEMORY;
 
 	if (r < 0) {
 		log_event(LOG_ERROR, NULL, "link not begun", "ragent=%s cause=%s", a->peer.name, cssl_strerror(r));
 		free(l);
 	} else {
-		begin(l, a);
+		carrier_link_serve(l, a);
 	}
 	link_arrival_destroy(a);
 }

@@ -75,7 +75,7 @@ static void arriving_end(struct arriving *v)
 	stream_close(&v->stream);
 }
 
-static void refuse(struct arriving *v, const char *cause)
+static void arriving_refuse(struct arriving *v, const char *cause)
 {
 	const struct link_hello *peer = opening_peer(v->opening);
 
@@ -90,7 +90,7 @@ static bool goes_through_memory(const struct arriving *v)
 }
 
 /* The opening is complete: the worker gets everything. */
-static void give_away(struct arriving *v, const uint8_t *early, size_t early_len)
+static void arriving_give_away(struct arriving *v, const uint8_t *early, size_t early_len)
 {
 	struct link_arrival *arrival = calloc(1, sizeof *arrival);
 
@@ -98,7 +98,7 @@ static void give_away(struct arriving *v, const uint8_t *early, size_t early_len
 		early_len = 0; /* these were bells for bytes in the memory */
 	if (!arrival || (early_len && !(arrival->early = malloc(early_len)))) {
 		free(arrival);
-		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
+		arriving_refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
 		return;
 	}
 	if (early_len)
@@ -109,7 +109,7 @@ static void give_away(struct arriving *v, const uint8_t *early, size_t early_len
 	arrival->fd = stream_dup_fd(&v->stream);
 	if (arrival->fd < 0 || opening_result(v->opening, &arrival->keys) < 0) {
 		link_arrival_destroy(arrival);
-		refuse(v, "descriptor cannot be passed to the worker");
+		arriving_refuse(v, "descriptor cannot be passed to the worker");
 		return;
 	}
 	if (goes_through_memory(v)) {
@@ -128,7 +128,7 @@ static bool is_local(const struct link_acceptor *a)
 /* Sends an opening's message to a RAgent that has the key. It comes with a descriptor of this process, by which
  * RAgent later knows for sure when the process is dead. Over TCP, or if the descriptor cannot be sent, RAgent never
  * knows that. */
-static int answer(struct arriving *v, const uint8_t *out, size_t len)
+static int arriving_answer(struct arriving *v, const uint8_t *out, size_t len)
 {
 	const int pidfd = v->acceptor->pidfd;
 	int r = stream_write(&v->stream, out, len);
@@ -138,7 +138,7 @@ static int answer(struct arriving *v, const uint8_t *out, size_t len)
 	return r;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t arriving_on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct arriving *v = arriving_of(s);
 	struct worker *w = v->acceptor->home.main;
@@ -151,18 +151,18 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		newcomer_proven(&v->place, worker_now_ms(w));
 		deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
 	}
-	if (r >= 0 && out_len && answer(v, out, out_len) < 0)
+	if (r >= 0 && out_len && arriving_answer(v, out, out_len) < 0)
 		r = CSSL_E_NO_MEMORY;
 	if (r < 0)
-		refuse(v, cssl_strerror(r));
+		arriving_refuse(v, cssl_strerror(r));
 	else if (r == OPENING_DONE && goes_through_memory(v) && v->memory < 0)
-		refuse(v, "the memory for its bytes did not come along");
+		arriving_refuse(v, "the memory for its bytes did not come along");
 	else if (r == OPENING_DONE)
-		give_away(v, data + taken, len - taken);
+		arriving_give_away(v, data + taken, len - taken);
 	return r == OPENING_MORE ? taken : len;
 }
 
-static void on_fd(struct stream *s, int fd)
+static void arriving_on_fd(struct stream *s, int fd)
 {
 	struct arriving *v = arriving_of(s);
 
@@ -172,12 +172,12 @@ static void on_fd(struct stream *s, int fd)
 		close(fd);
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void arriving_on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	arriving_end(arriving_of(s));
 }
 
-static void on_closed(struct stream *s)
+static void arriving_on_closed(struct stream *s)
 {
 	struct arriving *v = arriving_of(s);
 	struct link_acceptor *a = v->acceptor;
@@ -190,14 +190,14 @@ static void on_closed(struct stream *s)
 }
 
 static const struct stream_ops arriving_ops = {
-	.on_data = on_data,
-	.on_fd = on_fd,
-	.on_end = on_end,
-	.on_closed = on_closed,
+	.on_data = arriving_on_data,
+	.on_fd = arriving_on_fd,
+	.on_end = arriving_on_end,
+	.on_closed = arriving_on_closed,
 };
 
 /* A peer is not silent if this loop was too slow to read. */
-static bool has_unread(const struct arriving *v)
+static bool arriving_has_unread(const struct arriving *v)
 {
 	uint8_t byte;
 
@@ -208,10 +208,10 @@ static void on_timeout(struct deadline *d)
 {
 	struct arriving *v = container_of(d, struct arriving, deadline);
 
-	if (has_unread(v))
+	if (arriving_has_unread(v))
 		deadline_set(v->acceptor->home.main, d, UNREAD_MORE_MS);
 	else
-		refuse(v, v->place.stage == NEWCOMER_SILENT ? "it says nothing" : "opening timed out");
+		arriving_refuse(v, v->place.stage == NEWCOMER_SILENT ? "it says nothing" : "opening timed out");
 }
 
 /* Of two openings one ends: that of the newcomer, or that of another one. */
@@ -224,8 +224,8 @@ static void count_displaced(void)
 		"link_group, or a firewall\"");
 }
 
-/* 1, or 0: no opening gives way. */
-static bool make_room(struct link_acceptor *a, uint8_t source)
+/* false: no opening gives way. */
+static bool link_acceptor_make_room(struct link_acceptor *a, uint8_t source)
 {
 	struct worker *w = a->home.main;
 	struct newcomer *p = newcomers_victim(&a->newcomers, source, worker_now_ms(w), worker_turn(w));
@@ -263,13 +263,13 @@ static struct arriving *arriving_make(struct link_acceptor *a, int fd)
 	return NULL;
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void acceptor_on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct link_acceptor *a = ctx;
 	struct worker *w = a->home.main;
 	const uint8_t source = newcomers_source(&a->newcomers, fd, (const struct sockaddr *)peer);
 
-	if (!make_room(a, source)) {
+	if (!link_acceptor_make_room(a, source)) {
 		count_displaced();
 		close(fd);
 		return;
@@ -283,7 +283,8 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	stream_read_start(&v->stream);
 }
 
-static const struct listener_ops acceptor_ops = { .on_accept = on_accept, .on_closed = acceptor_object_closed };
+static const struct listener_ops acceptor_ops = { .on_accept = acceptor_on_accept,
+	.on_closed = acceptor_object_closed };
 
 /* --- who may connect --- */
 

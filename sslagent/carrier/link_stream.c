@@ -12,7 +12,7 @@
 #include "net/rings.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 
 #define HELD_SMALL_FRAMES (256u * 1024u) /* bytes, beside the windows */
@@ -24,26 +24,26 @@ static struct link_stream *stream_of(struct carrier *c)
 
 /* --- what it holds --- */
 
-static struct connection_home *home_of(const struct link_stream *s)
+static struct connection_home *link_stream_home(const struct link_stream *s)
 {
 	return s->link->home->connections;
 }
 
 static struct buffers *buffers_of(const struct link_stream *s)
 {
-	return worker_buffers(home_of(s)->worker);
+	return worker_buffers(link_stream_home(s)->worker);
 }
 
 /* It holds more or less than before. */
-static void weigh(struct link_stream *s)
+static void link_stream_weigh(struct link_stream *s)
 {
 	if (s->holding.len != s->held.len)
-		holdings_set(&home_of(s)->held, &s->holding, s->held.len);
+		holdings_set(&link_stream_home(s)->held, &s->holding, s->held.len);
 }
 
 /* The bytes that connections keep make the budget for held frames smaller. No connection ends because of held frames.
  * 0: there is no limit. */
-static uint64_t budget(const struct connection_home *home)
+static uint64_t link_stream_budget(const struct connection_home *home)
 {
 	const struct holdings *kept = &home->holdings;
 
@@ -53,11 +53,11 @@ static uint64_t budget(const struct connection_home *home)
 }
 
 /* Above the budget, the streams that hold most cannot outlive their links any more. */
-static void relieve(struct connection_home *home)
+static void link_stream_relieve(struct connection_home *home)
 {
 	struct holding *h;
 
-	home->held.limit = budget(home);
+	home->held.limit = link_stream_budget(home);
 	while ((h = holdings_greatest(&home->held)) != NULL) {
 		struct link_stream *s = container_of(h, struct link_stream, holding);
 		count(COUNT_HELD_GIVEN_UP);
@@ -65,20 +65,20 @@ static void relieve(struct connection_home *home)
 			"ragent=%s cause=\"too much is kept\" limit=%llu remedy=limits.kept", s->link->peer,
 			(unsigned long long)home->held.limit);
 		held_give_up(&s->held, buffers_of(s));
-		weigh(s);
+		link_stream_weigh(s);
 	}
 }
 
 void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a)
 {
 	held_confirm(&s->held, buffers_of(s), a->drained, a->received);
-	weigh(s);
+	link_stream_weigh(s);
 }
 
 void link_stream_free(struct link_stream *s)
 {
 	held_clear(&s->held, buffers_of(s));
-	weigh(s);
+	link_stream_weigh(s);
 	slabs_give(&s->link->home->stream_blocks, s);
 }
 
@@ -91,60 +91,61 @@ void link_stream_drop(struct link_stream *s)
 /* --- one frame --- */
 
 /* Parked, or RAgent has not got yet what is held. */
-static bool is_silent(const struct link_stream *s)
+static bool link_stream_is_silent(const struct link_stream *s)
 {
 	return s->link->stage == LINK_PARKED || s->turn == LINK_TURN_AWAITS;
 }
 
-static uint8_t *room_for(struct link_stream *s, size_t cap)
+static uint8_t *link_stream_room(struct link_stream *s, size_t cap)
 {
 	/* RAgent grants a window beyond what its client has taken. A block may be half empty. */
-	const size_t limit = 4 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
+	const size_t limit = 4 * (size_t)link_stream_home(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
 	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, limit) : NULL;
 
-	return room || is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
+	return room || link_stream_is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
 }
 
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
 {
+	/* law 1: the same bytes as before, sealed once */
 	int r = framed_pass(&s->link->framed, s->id, (enum frame_type)f->type, f->flags, f->wire, f->len);
 
 	if (r < 0 && r != CSSL_E_STATE)
-		link_fail(s->link, r);
+		carrier_link_fail(s->link, r);
 }
 
-/* After room_for(): @len bytes were written into the room. */
-static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
+/* After link_stream_room(): @len bytes were written into the room. */
+static void link_stream_commit(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
 {
 	struct held_frame *f = held_add(&s->held, type, flags, len);
 
 	if (!f)
 		framed_commit(&s->link->framed, s->id, type, flags, len);
-	else if (!is_silent(s))
+	else if (!link_stream_is_silent(s))
 		link_stream_pass(s, f);
-	weigh(s);
-	relieve(home_of(s));
+	link_stream_weigh(s);
+	link_stream_relieve(link_stream_home(s));
 }
 
 /* RAgent must not wait for a frame that was lost here, so the link ends. */
-static void fail(struct link_stream *s, int error)
+static void link_stream_fail(struct link_stream *s, int error)
 {
 	s->held.state = HELD_BROKEN;
-	if (!is_silent(s) && s->link->framed.stream.state != STREAM_FAILED)
-		link_fail(s->link, error);
+	if (!link_stream_is_silent(s) && s->link->framed.stream.state != STREAM_FAILED)
+		carrier_link_fail(s->link, error);
 }
 
 void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len)
 {
-	uint8_t *room = room_for(s, len);
+	uint8_t *room = link_stream_room(s, len);
 
 	if (!room) {
-		fail(s, CSSL_E_NO_MEMORY);
+		link_stream_fail(s, CSSL_E_NO_MEMORY);
 		return;
 	}
 	if (len)
 		memcpy(room, payload, len);
-	say(s, type, flags, len);
+	link_stream_commit(s, type, flags, len);
 }
 
 /* --- the carrier --- */
@@ -178,21 +179,21 @@ static void take_from_ring(size_t len)
 #endif
 
 /* Private memory (law 12). */
-static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
+static uint8_t *link_carrier_reserve(struct carrier *c, size_t cap)
 {
-	uint8_t *room = room_for(stream_of(c), cap);
+	uint8_t *room = link_stream_room(stream_of(c), cap);
 
 	return room && mutant("sealed-in-ring") ? room_in_ring(stream_of(c), room, cap) : room;
 }
 
-static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
+static void link_carrier_send(struct carrier *c, size_t len, uint8_t flags)
 {
 	if (mutant("sealed-in-ring"))
 		take_from_ring(len);
-	say(stream_of(c), FRAME_DATA, flags, len);
+	link_stream_commit(stream_of(c), FRAME_DATA, flags, len);
 }
 
-static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
+static void link_carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
 {
 	uint8_t payload[FRAME_CONSUMED_LEN];
 
@@ -200,7 +201,7 @@ static void carrier_consumed(struct carrier *c, const struct frame_consumed *con
 	link_stream_say(stream_of(c), FRAME_CONSUMED, flags, payload, sizeof payload);
 }
 
-static void carrier_fin(struct carrier *c, uint8_t flags)
+static void link_carrier_fin(struct carrier *c, uint8_t flags)
 {
 	link_stream_say(stream_of(c), FRAME_FIN, flags, NULL, 0);
 }
@@ -211,7 +212,7 @@ void link_stream_ended(struct link_stream *s)
 	s->clear = NULL;
 	s->is_over = 1;
 	/* END may be lost with its link; and what is only held may have to come again */
-	if (!is_silent(s) && (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE))
+	if (!link_stream_is_silent(s) && (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE))
 		link_stream_drop(s);
 }
 
@@ -226,10 +227,10 @@ static void say_cause(const struct link_stream *s)
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_CAUSE;
 	response.cause = &cause;
 	if (cause.text[0] && s->link->stage == LINK_OPEN)
-		link_send_message(s->link, FRAME_RESPONSE, &response.base);
+		carrier_link_send_message(s->link, FRAME_RESPONSE, &response.base);
 }
 
-static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
+static void link_carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
 {
 	struct link_stream *s = stream_of(c);
 	uint8_t payload = (uint8_t)reason;
@@ -239,17 +240,17 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 	link_stream_ended(s);
 }
 
-static void carrier_say(struct carrier *c, enum frame_type type, const ProtobufCMessage *m)
+static void link_carrier_say(struct carrier *c, enum frame_type type, const ProtobufCMessage *m)
 {
 	struct link_stream *s = stream_of(c);
 	size_t len = protobuf_c_message_get_packed_size(m);
-	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? room_for(s, len) : NULL;
+	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? link_stream_room(s, len) : NULL;
 
 	if (!room) {
-		fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+		link_stream_fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
 		return;
 	}
-	say(s, type, 0, protobuf_c_message_pack(m, room));
+	link_stream_commit(s, type, 0, protobuf_c_message_pack(m, room));
 }
 
 static unsigned records_of(const struct held_frame *f)
@@ -262,7 +263,7 @@ static unsigned records_of(const struct held_frame *f)
 	return run.records;
 }
 
-static ptrdiff_t carrier_unconfirmed(const struct carrier *c)
+static ptrdiff_t link_carrier_unconfirmed(const struct carrier *c)
 {
 	const struct link_stream *s = (const struct link_stream *)c;
 	struct held_walk w = { 0 };
@@ -276,44 +277,44 @@ static ptrdiff_t carrier_unconfirmed(const struct carrier *c)
 	return records;
 }
 
-static void carrier_flush(struct carrier *c)
+static void link_carrier_flush(struct carrier *c)
 {
-	if (!is_silent(stream_of(c)))
+	if (!link_stream_is_silent(stream_of(c)))
 		stream_flush(&stream_of(c)->link->framed.stream);
 }
 
-static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail)
+static void link_carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail)
 {
 	Cssl__LinkRefused m = CSSL__LINK_REFUSED__INIT;
 
 	m.reason = reason;
 	m.detail = (char *)detail;
 	m.order = stream_of(c)->order;
-	carrier_say(c, FRAME_REFUSED, &m.base);
+	link_carrier_say(c, FRAME_REFUSED, &m.base);
 }
 
-static void carrier_retire(struct carrier *c)
+static void link_carrier_retire(struct carrier *c)
 {
-	struct link *l = stream_of(c)->link;
+	struct carrier_link *l = stream_of(c)->link;
 
 	link_stream_drop(stream_of(c));
 	if (l->stage != LINK_PARKED)
 		return;
 	count(COUNT_STREAMS_ADOPTED_ANEW);
-	link_end_parked_if_empty(l);
+	carrier_link_end_parked_if_empty(l);
 }
 
 static const struct carrier_ops link_carrier = {
-	.reserve = carrier_reserve,
-	.send = carrier_send,
-	.consumed = carrier_consumed,
-	.fin = carrier_fin,
-	.end = carrier_end,
-	.say = carrier_say,
-	.unconfirmed = carrier_unconfirmed,
-	.flush = carrier_flush,
-	.refused = carrier_refused,
-	.retire = carrier_retire,
+	.reserve = link_carrier_reserve,
+	.send = link_carrier_send,
+	.consumed = link_carrier_consumed,
+	.fin = link_carrier_fin,
+	.end = link_carrier_end,
+	.say = link_carrier_say,
+	.unconfirmed = link_carrier_unconfirmed,
+	.flush = link_carrier_flush,
+	.refused = link_carrier_refused,
+	.retire = link_carrier_retire,
 };
 
 /* --- life --- */
@@ -323,7 +324,8 @@ struct link_stream *link_stream_of(struct carrier *c)
 	return c->ops == &link_carrier ? stream_of(c) : NULL;
 }
 
-struct link_stream *link_stream_add(struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch)
+struct link_stream *link_stream_add(
+	struct carrier_link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch)
 {
 	struct link_stream *s = slabs_take(&l->home->stream_blocks);
 
@@ -341,7 +343,7 @@ struct link_stream *link_stream_add(struct link *l, uint32_t id, const struct co
 	return NULL;
 }
 
-int link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
+int link_stream_refuse(struct carrier_link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
 {
 	struct link_stream s = { .carrier.ops = &link_carrier, .id = id, .link = l };
 
@@ -349,6 +351,6 @@ int link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason re
 		log_paced(LOG_WARNING, NULL, "unknown listener",
 			"listener=%s ragent=%s remedy=\"restart this agent with RAgent's cluster file\"", detail,
 			l->peer);
-	carrier_refused(&s.carrier, reason, detail);
+	link_carrier_refused(&s.carrier, reason, detail);
 	return 0;
 }

@@ -83,7 +83,7 @@ static enum walk on_session(void *ctx, const struct shelved *o)
 static enum walk on_live(void *ctx, const struct shelved *o)
 {
 	size_t len;
-	const uint8_t *encoded = held_encoded(o, &len);
+	const uint8_t *encoded = live_table_encoded(o, &len);
 
 	return give(ctx, o, encoded, len);
 }

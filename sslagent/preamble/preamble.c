@@ -15,7 +15,7 @@
 
 /* --- the worker's --- */
 
-static void bury_all(struct turn_end *t)
+static void preamble_bury_all(struct turn_end *t)
 {
 	struct preamble_home *home = container_of(t, struct preamble_home, burial);
 
@@ -32,7 +32,7 @@ int preamble_home_open(struct preamble_home *home)
 
 	home->window_len = conf->limits.window_len;
 	home->max = conf->limits.preambles;
-	home->burial.fn = bury_all;
+	home->burial.fn = preamble_bury_all;
 	home->direct = handshake_limit_create(conf->limits.preambles, conf->limits.preambles_per_source);
 	home->rules = calloc(conf->listener_count + 1, sizeof *home->rules);
 	for (size_t i = 0; home->rules && i < conf->listener_count; i++) {
@@ -52,7 +52,7 @@ int preamble_home_open(struct preamble_home *home)
 
 void preamble_home_release(struct preamble_home *home)
 {
-	bury_all(&home->burial);
+	preamble_bury_all(&home->burial);
 	handshake_limit_destroy(home->direct);
 	free(home->rules);
 	home->rules = NULL;
@@ -70,7 +70,7 @@ static void stop_talking(struct preamble *p, enum preamble_state next)
 }
 
 /* The memory lasts until the end of the turn, because callers further up the stack still use it. */
-static void release(struct preamble *p)
+static void preamble_release(struct preamble *p)
 {
 	struct preamble_home *home = p->home;
 
@@ -90,13 +90,13 @@ void preamble_end(struct preamble *p, enum end_reason reason, enum preamble_end 
 		return;
 	log_event(LOG_DEBUG, &p->id, "preamble ended", "reason=%s", end_reason_text(reason));
 	p->carrier->ops->end(p->carrier, reason, how);
-	release(p);
+	preamble_release(p);
 }
 
 void preamble_forget(struct preamble *p)
 {
 	if (p->state != PREAMBLE_ENDED)
-		release(p);
+		preamble_release(p);
 }
 
 void preamble_say(struct preamble *p, const void *words, size_t len, enum preamble_words what)
@@ -119,7 +119,7 @@ void preamble_end_saying(struct preamble *p, enum end_reason reason, enum smtp_o
 
 /* --- the dialogue --- */
 
-static bool has_room(const struct preamble *p)
+static bool preamble_has_room(const struct preamble *p)
 {
 	return p->said - p->drained + SMTP_PREAMBLE_REPLY_MAX <= FRAME_PREAMBLE_WINDOW;
 }
@@ -129,7 +129,7 @@ static enum end_reason why_ended(const struct preamble *p)
 	return p->dialogue.last == SMTP_OWN_BYE ? END_DONE : END_PREAMBLE_REFUSED;
 }
 
-static void answer(struct preamble *p, enum smtp_preamble_event event, const uint8_t *reply, size_t len)
+static void preamble_answer(struct preamble *p, enum smtp_preamble_event event, const uint8_t *reply, size_t len)
 {
 	switch (event) {
 	case SMTP_PREAMBLE_ON_MORE: break;
@@ -137,7 +137,7 @@ static void answer(struct preamble *p, enum smtp_preamble_event event, const uin
 	case SMTP_PREAMBLE_ON_STARTTLS:
 		count(COUNT_STARTTLS_ANSWERED);
 		p->carrier->ops->starttls(p->carrier, reply, len, p->taken);
-		release(p);
+		preamble_release(p);
 		break;
 	case SMTP_PREAMBLE_ON_MAIL:
 		count(COUNT_MAIL_IN_CLEAR);
@@ -154,12 +154,12 @@ static void answer(struct preamble *p, enum smtp_preamble_event event, const uin
 	}
 }
 
-static size_t talk(struct preamble *p, const uint8_t *data, size_t len)
+static size_t preamble_talk(struct preamble *p, const uint8_t *data, size_t len)
 {
 	uint8_t reply[SMTP_PREAMBLE_REPLY_MAX];
 	size_t used = 0;
 
-	while (used < len && p->state == PREAMBLE_TALKING && has_room(p)) {
+	while (used < len && p->state == PREAMBLE_TALKING && preamble_has_room(p)) {
 		struct wire_writer w = wire_writer(reply, sizeof reply);
 		size_t taken;
 		p->greeted = (uint8_t)p->dialogue.state;
@@ -167,7 +167,7 @@ static size_t talk(struct preamble *p, const uint8_t *data, size_t len)
 			smtp_preamble_read(&p->dialogue, (const char *)data + used, len - used, &taken, &w);
 		used += taken;
 		p->taken += taken;
-		answer(p, event, reply, (size_t)wire_writer_len(&w));
+		preamble_answer(p, event, reply, (size_t)wire_writer_len(&w));
 	}
 	return used;
 }
@@ -177,7 +177,7 @@ size_t preamble_read(struct preamble *p, const uint8_t *data, size_t len)
 	size_t used = 0;
 
 	for (size_t n = 1; n && used < len && p->state != PREAMBLE_ENDED; used += n)
-		n = p->state == PREAMBLE_TALKING ? talk(p, data + used, len - used)
+		n = p->state == PREAMBLE_TALKING ? preamble_talk(p, data + used, len - used)
 						 : preamble_relay_read(p, data + used, len - used);
 	if (used && p->state != PREAMBLE_ENDED)
 		p->carrier->ops->taken(p->carrier, p->taken);
@@ -190,11 +190,11 @@ void preamble_drained(struct preamble *p, uint64_t bytes)
 {
 	if (p->state == PREAMBLE_ENDED || bytes > p->said || bytes < p->drained)
 		return;
-	const bool had_room = has_room(p);
+	const bool had_room = preamble_has_room(p);
 	p->drained = bytes;
 	if (p->state == PREAMBLE_RELAYING)
 		preamble_relay_look(p);
-	else if (!had_room && has_room(p))
+	else if (!had_room && preamble_has_room(p))
 		p->carrier->ops->wants(p->carrier);
 }
 
@@ -244,7 +244,7 @@ void preamble_go_on(struct preamble *p)
 		preamble_relay_look(p);
 }
 
-static void on_deadline(struct deadline *d)
+static void preamble_on_deadline(struct deadline *d)
 {
 	preamble_finish(container_of(d, struct preamble, deadline), END_PREAMBLE_TIMEOUT);
 }
@@ -268,7 +268,7 @@ struct preamble *preamble_open(struct preamble_home *home, struct preamble_carri
 	p->carrier = carrier;
 	p->listener = listener;
 	p->id = *id;
-	p->deadline.fn = on_deadline;
+	p->deadline.fn = preamble_on_deadline;
 	smtp_preamble_begin(&p->dialogue, &home->rules[listener - home->conf->listeners].rules, &w);
 	deadline_set(home->worker, &p->deadline, listener->smtp.preamble_timeout_ms);
 	count(COUNT_PREAMBLES);

@@ -102,12 +102,14 @@ static size_t client_room(const struct preamble *p)
 	return under_way < p->home->window_len ? (size_t)(p->home->window_len - under_way) : 0;
 }
 
-static int has_room(const void *ctx)
+static int preamble_relay_has_room(const void *ctx)
 {
 	return client_room(ctx) > 0;
 }
 
-static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_server = to_server, .has_room = has_room };
+static const struct smtp_relay_ops relay_ops = {
+	.to_client = to_client, .to_server = to_server, .has_room = preamble_relay_has_room
+};
 
 static void say_held(struct preamble *p)
 {
@@ -120,7 +122,7 @@ static void say_held(struct preamble *p)
 	memmove(r->held, r->held + used, r->held_len);
 }
 
-static bool is_over(const struct preamble *p)
+static bool relay_is_over(const struct preamble *p)
 {
 	return p->relay->relay.state == SMTP_RELAY_OVER;
 }
@@ -152,11 +154,11 @@ void preamble_relay_look(struct preamble *p)
 	if (p->pace == PREAMBLE_PAUSED)
 		return;
 	say_held(p);
-	if (!is_over(p) && may_finish(p)) {
+	if (!relay_is_over(p) && may_finish(p)) {
 		preamble_end_saying(p, (enum end_reason)p->reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
-	if (is_over(p)) {
+	if (relay_is_over(p)) {
 		const struct smtp_relay *r = &p->relay->relay;
 		preamble_end(p, why_over(p), r->within ? PREAMBLE_ABORT : PREAMBLE_ORDERLY);
 		return;
@@ -165,6 +167,7 @@ void preamble_relay_look(struct preamble *p)
 		preamble_end(p, END_CLIENT_CLOSED, PREAMBLE_ORDERLY);
 		return;
 	}
+	/* a side is read only if the other one has room for what it says (law 15) */
 	if (p->relay->backend && client_room(p))
 		backend_read_on(p->relay->backend, client_room(p));
 	if (server_room(p) && client_room(p))
@@ -190,7 +193,7 @@ size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len)
 		return 0;
 	size_t used = smtp_relay_client(&p->relay->relay, (const char *)data, len < room ? len : room);
 	p->taken += used;
-	if (is_over(p))
+	if (relay_is_over(p))
 		preamble_relay_look(p);
 	return used;
 }
@@ -207,7 +210,7 @@ static void count_refusal(struct preamble *p, enum smtp_relay_state before)
 		count(COUNT_MAIL_CLIENTS_REFUSED);
 }
 
-static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+static size_t relay_on_backend_data(void *user, uint8_t *data, size_t len)
 {
 	struct preamble *p = user;
 	const enum smtp_relay_state before = p->relay->relay.state;
@@ -217,7 +220,8 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 		backend_read_off(p->relay->backend);
 		return 0;
 	}
-	while (used < len && client_room(p) && !is_over(p)) { /* what is not for the client takes none of its room */
+	while (used < len && client_room(p) &&
+		!relay_is_over(p)) { /* what is not for the client takes none of its room */
 		const size_t room = client_room(p), n = room < len - used ? room : len - used;
 		smtp_relay_server(&p->relay->relay, (const char *)data + used, n);
 		used += n;
@@ -229,12 +233,12 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 	return used;
 }
 
-static void on_backend_written(void *user, size_t len)
+static void relay_on_backend_written(void *user, size_t len)
 {
 	preamble_relay_look(user);
 }
 
-static void on_backend_end(void *user, enum stream_end end, int uv_error)
+static void relay_on_backend_end(void *user, enum stream_end end, int uv_error)
 {
 	struct preamble *p = user;
 
@@ -251,7 +255,7 @@ static void on_backend_end(void *user, enum stream_end end, int uv_error)
 }
 
 static const struct backend_user_ops backend_ops = {
-	.on_data = on_backend_data, .on_written = on_backend_written, .on_end = on_backend_end
+	.on_data = relay_on_backend_data, .on_written = relay_on_backend_written, .on_end = relay_on_backend_end
 };
 
 static struct backend *connect_backend(struct preamble *p)
@@ -265,11 +269,6 @@ static struct backend *connect_backend(struct preamble *p)
 	header.unique_id_len = sizeof p->id.bytes;
 	count(COUNT_BACKEND_CONNECTS);
 	return backend_connect(p->home->backends, conf, conf->proxy_v2 == CONF_ON ? &header : NULL, &backend_ops, p);
-}
-
-static void write_greeting(const struct preamble *p, char out[static GREETING_MAX])
-{
-	snprintf(out, GREETING_MAX, "%s %s\r\n", p->greeted == SMTP_PREAMBLE_HELO ? "HELO" : "EHLO", p->dialogue.name);
 }
 
 void preamble_relay_begin(struct preamble *p, struct smtp_span held)
@@ -295,7 +294,8 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 		.parse = smtp_relay_parse(hidden) };
 	memcpy(r->held, held.at, held.len);
 	r->held_len = held.len;
-	write_greeting(p, r->greeting);
+	snprintf(r->greeting, GREETING_MAX, "%s %s\r\n", p->greeted == SMTP_PREAMBLE_HELO ? "HELO" : "EHLO",
+		p->dialogue.name);
 	smtp_relay_begin(&r->relay, &r->rules, &relay_ops, p, r->greeting);
 	r->backend = connect_backend(p);
 	if (!r->backend)

@@ -22,13 +22,13 @@ struct preamble_stream {
 enum stream_reading_now { READS_NOTHING, READS_NOW };
 enum stream_client { CLIENT_IS_THERE, CLIENT_ENDED };
 
-static struct preamble_stream *stream_of(struct preamble_carrier *c)
+static struct preamble_stream *preamble_stream_of(struct preamble_carrier *c)
 {
 	return container_of(c, struct preamble_stream, carrier);
 }
 
 /* No caller up the stack uses @s: each looks at s->preamble after its call of the preamble. */
-static void destroy(struct preamble_stream *s)
+static void preamble_stream_destroy(struct preamble_stream *s)
 {
 	free(s->held);
 	free(s);
@@ -41,56 +41,56 @@ static void send_frame(struct preamble_stream *s, enum frame_type type, uint8_t 
 	s->at.send(s->at.holder, type, flags, payload, len);
 }
 
-static void on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
+static void preamble_stream_on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
 {
-	send_frame(stream_of(c), FRAME_DATA, FRAME_PLAINTEXT | (what == PREAMBLE_WHOLE ? FRAME_REPLY_COMPLETE : 0),
-		words, len);
+	send_frame(preamble_stream_of(c), FRAME_DATA,
+		FRAME_PLAINTEXT | (what == PREAMBLE_WHOLE ? FRAME_REPLY_COMPLETE : 0), words, len);
 }
 
-static void on_taken(struct preamble_carrier *c, uint64_t bytes)
+static void preamble_stream_on_taken(struct preamble_carrier *c, uint64_t bytes)
 {
 	uint8_t payload[sizeof bytes];
 
 	wire_store_u64(payload, bytes);
-	send_frame(stream_of(c), FRAME_TAKEN, 0, payload, sizeof payload);
+	send_frame(preamble_stream_of(c), FRAME_TAKEN, 0, payload, sizeof payload);
 }
 
-static void over(struct preamble_stream *s)
+static void preamble_stream_over(struct preamble_stream *s)
 {
 	s->preamble = NULL;
 	s->at.over(s->at.holder);
 	if (s->reading == READS_NOTHING)
-		destroy(s);
+		preamble_stream_destroy(s);
 }
 
-static void on_starttls(struct preamble_carrier *c, const void *reply, size_t len, uint64_t taken)
+static void preamble_stream_on_starttls(struct preamble_carrier *c, const void *reply, size_t len, uint64_t taken)
 {
-	struct preamble_stream *s = stream_of(c);
+	struct preamble_stream *s = preamble_stream_of(c);
 
-	on_taken(c, taken);
+	preamble_stream_on_taken(c, taken);
 	send_frame(s, FRAME_DATA, FRAME_PLAINTEXT | FRAME_REPLY_COMPLETE | FRAME_RECORDS_FOLLOW, reply, len);
-	over(s);
+	preamble_stream_over(s);
 }
 
-static void on_relayed(struct preamble_carrier *c)
+static void preamble_stream_on_relayed(struct preamble_carrier *c)
 {
-	struct preamble_stream *s = stream_of(c);
+	struct preamble_stream *s = preamble_stream_of(c);
 
 	s->window = s->home->window_len;
 	send_frame(s, FRAME_RELAYED, 0, NULL, 0);
 }
 
-static void on_end(struct preamble_carrier *c, enum end_reason reason, enum preamble_end how)
+static void preamble_stream_on_end(struct preamble_carrier *c, enum end_reason reason, enum preamble_end how)
 {
 	const uint8_t payload = (uint8_t)reason;
 
-	send_frame(stream_of(c), FRAME_END, how == PREAMBLE_ABORT ? FRAME_ABORT : 0, &payload, 1);
-	over(stream_of(c));
+	send_frame(preamble_stream_of(c), FRAME_END, how == PREAMBLE_ABORT ? FRAME_ABORT : 0, &payload, 1);
+	preamble_stream_over(preamble_stream_of(c));
 }
 
 /* --- from RAgent --- */
 
-static int keep(struct preamble_stream *s, const uint8_t *data, size_t len)
+static int preamble_stream_keep(struct preamble_stream *s, const uint8_t *data, size_t len)
 {
 	if (len > s->window - s->held_len)
 		return CSSL_E_TOO_LONG;
@@ -119,7 +119,7 @@ static void drop_held(struct preamble_stream *s, size_t len)
 
 /* Give the preamble all that waits, and then the client's end. The preamble may call this again from inside: then the
  * outer call continues. */
-static void offer(struct preamble_stream *s)
+static void preamble_stream_offer(struct preamble_stream *s)
 {
 	if (s->reading == READS_NOW)
 		return;
@@ -130,34 +130,34 @@ static void offer(struct preamble_stream *s)
 		preamble_fin(s->preamble);
 	s->reading = READS_NOTHING;
 	if (!s->preamble)
-		destroy(s);
+		preamble_stream_destroy(s);
 }
 
-static void on_wants(struct preamble_carrier *c)
+static void preamble_stream_on_wants(struct preamble_carrier *c)
 {
-	struct preamble_stream *s = stream_of(c);
+	struct preamble_stream *s = preamble_stream_of(c);
 
 	if (s->held_len)
-		offer(s);
+		preamble_stream_offer(s);
 }
 
 static const struct preamble_carrier_ops clear_carrier = {
-	.say = on_say,
-	.taken = on_taken,
-	.wants = on_wants,
-	.starttls = on_starttls,
-	.relayed = on_relayed,
-	.end = on_end,
+	.say = preamble_stream_on_say,
+	.taken = preamble_stream_on_taken,
+	.wants = preamble_stream_on_wants,
+	.starttls = preamble_stream_on_starttls,
+	.relayed = preamble_stream_on_relayed,
+	.end = preamble_stream_on_end,
 };
 
 static int in_preamble_data(struct preamble_stream *s, const struct frame *f, const uint8_t *payload)
 {
 	if (f->flags != FRAME_PLAINTEXT || s->client == CLIENT_ENDED)
 		return CSSL_E_STATE;
-	int r = keep(s, payload, f->len);
+	int r = preamble_stream_keep(s, payload, f->len);
 	if (r < 0)
 		return r;
-	offer(s);
+	preamble_stream_offer(s);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ int preamble_stream_frame(struct preamble_stream *s, const struct frame *f, cons
 	case FRAME_FINISH: return in_finish(s, f);
 	case FRAME_FIN:
 		s->client = CLIENT_ENDED;
-		offer(s);
+		preamble_stream_offer(s);
 		return 0;
 	default: return CSSL_E_STATE;
 	}
@@ -206,7 +206,7 @@ void preamble_stream_go_on(struct preamble_stream *s)
 void preamble_stream_forget(struct preamble_stream *s)
 {
 	preamble_forget(s->preamble);
-	destroy(s);
+	preamble_stream_destroy(s);
 }
 
 struct preamble_stream *preamble_stream_open(struct preamble_home *home, const struct preamble_stream_place *place,

@@ -102,7 +102,7 @@ int agent_reload(struct agent *a)
 
 /* --- stop --- */
 
-static void on_leaving(struct worker *w, void *arg)
+static void agent_on_leaving(struct worker *w, void *arg)
 {
 	struct agent_worker *home = arg;
 
@@ -183,7 +183,7 @@ static uint64_t patience_ms(const struct agent *a, uint32_t links)
 	return (uint64_t)drain_ms + AGENT_GRACE_MS;
 }
 
-static void on_watch(void *ctx)
+static void agent_on_watch(void *ctx)
 {
 	struct agent *a = ctx;
 	uint32_t left = 0, links = 0;
@@ -218,13 +218,13 @@ static void agent_leave(struct agent *a)
 	a->leaving_since_ms = worker_now_ms(a->main);
 	log_event(LOG_INFO, NULL, "leaving", NULL);
 	for (unsigned i = 0; i < a->worker_count; i++)
-		worker_post(a->workers[i].worker, on_leaving, &a->workers[i]);
-	a->watch = timer_start(a->main, on_watch, a, WATCH_MS, WATCH_MS);
+		worker_post(a->workers[i].worker, agent_on_leaving, &a->workers[i]);
+	a->watch = timer_start(a->main, agent_on_watch, a, WATCH_MS, WATCH_MS);
 	if (!a->watch)
 		agent_stop(a);
 }
 
-static void on_signal(void *ctx, int signum)
+static void agent_on_signal(void *ctx, int signum)
 {
 	struct agent *a = ctx;
 
@@ -247,7 +247,7 @@ static int start_worker(struct worker *w, void *arg)
 	return r;
 }
 
-static int start_workers(struct agent *a)
+static int agent_start_workers(struct agent *a)
 {
 	a->workers = calloc(a->self->workers, sizeof *a->workers);
 	if (!a->workers)
@@ -384,10 +384,10 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	if (!a->counters || !a->admission || !a->backend_states || !a->blocked || !a->listings)
 		goto failed;
 	counters_use(counters_of(a->counters, 0));
-	if (read_files(a) < 0 || start_workers(a) != 0)
+	if (read_files(a) < 0 || agent_start_workers(a) != 0)
 		goto failed;
 	a->acceptor = listen_for_links(a);
-	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
+	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], agent_on_signal, a);
 	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
 	if (!a->acceptor || !a->signals || !a->gauges || give_up_root(conf, self) < 0)
 		goto failed;

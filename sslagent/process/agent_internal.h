@@ -10,7 +10,6 @@
 #include "net/heap_tide.h"
 #include "sslagent/carrier/carrier_home.h"
 #include "sslagent/cluster/cluster.h"
-#include "sslagent/counters.h"
 #include "sslagent/process/agent.h"
 #include "sslagent/tls/tls_contexts.h"
 

@@ -5,6 +5,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/connection/connection.h"
+#include "sslagent/counters.h"
 #include "sslagent/process/agent_internal.h"
 
 /* --- links --- */
@@ -27,7 +28,7 @@ void agent_fill_hello(const void *process, struct link_hello *out)
 
 static void on_given_link(struct worker *w, void *arg)
 {
-	link_begin(arg);
+	carrier_link_begin(arg);
 }
 
 void agent_give_link(void *process, struct link_arrival *arrival)
@@ -40,7 +41,7 @@ void agent_give_link(void *process, struct link_arrival *arrival)
 		link_arrival_destroy(arrival);
 }
 
-static int is_leaving(const void *process)
+static bool is_leaving(const void *process)
 {
 	const struct agent_worker *asking = process;
 

@@ -43,7 +43,7 @@ struct arguments {
 };
 
 /* Exits the process on --help, --version and mistakes. */
-static struct arguments parse(int argc, char **argv)
+static struct arguments agent_parse(int argc, char **argv)
 {
 	struct arguments a = { 0 };
 	int key;
@@ -64,7 +64,7 @@ static struct arguments parse(int argc, char **argv)
 }
 
 /* Judges the PEM files as the start and a reload do. @self NULL: no agent was named. */
-static int check(const struct conf *c, const struct conf_agent *self)
+static int agent_check_files(const struct conf *c, const struct conf_agent *self)
 {
 	char faults[TLS_FAULTS_MAX];
 	struct tls_contexts *contexts = tls_contexts_create(c, NULL, faults, sizeof faults);
@@ -83,7 +83,7 @@ static int check(const struct conf *c, const struct conf_agent *self)
 }
 
 /* Takes over @c. */
-static int serve(struct conf *c, const struct conf_agent *self)
+static int agent_serve(struct conf *c, const struct conf_agent *self)
 {
 	fault_start(self->name);
 #ifdef CSSL_TEST_POINTS
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "sslagent: OpenSSL cannot be prepared: it takes no heap for its secrets\n");
 		return EXIT_FAILURE;
 	}
-	const struct arguments a = parse(argc, argv);
+	const struct arguments a = agent_parse(argc, argv);
 	struct conf *c = start_load(a.config, CONF_FOR_AGENT);
 	if (!c)
 		return EXIT_FAILURE;
@@ -123,9 +123,9 @@ int main(int argc, char **argv)
 	else if (conf_check_node(c, NULL, self, faults, sizeof faults) < 0)
 		fprintf(stderr, "%s\n", faults);
 	else if (a.what == CHECK)
-		result = check(c, self);
+		result = agent_check_files(c, self);
 	else if (start_log(program.name, self->name, &c->log, self->access_log) == 0)
-		return serve(c, self);
+		return agent_serve(c, self);
 	conf_destroy(c);
 	return result;
 }

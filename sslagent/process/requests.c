@@ -41,18 +41,18 @@ struct answer {
 	uint8_t bytes[];
 };
 
-static void on_answer(struct worker *w, void *arg)
+static void request_on_answer(struct worker *w, void *arg)
 {
 	struct answer *a = arg;
-	struct link *l = carrier_home_find_link(&a->home->carriers, a->link_number);
+	struct carrier_link *l = carrier_home_find_link(&a->home->carriers, a->link_number);
 
 	if (l)
-		link_respond(l, a->bytes, a->len);
+		carrier_link_respond(l, a->bytes, a->len);
 	free(a);
 }
 
 /* From any thread. Without memory RAgent waits in vain; the worker of the link may have ended. */
-static void respond(const struct asked *q, Cssl__LinkResponse *response)
+static void request_respond(const struct asked *q, Cssl__LinkResponse *response)
 {
 	response->token = q->request->token;
 	struct answer *a = malloc(sizeof *a + cssl__link_response__get_packed_size(response));
@@ -61,7 +61,7 @@ static void respond(const struct asked *q, Cssl__LinkResponse *response)
 		a->link_number = q->link_number;
 		a->len = cssl__link_response__pack(response, a->bytes);
 	}
-	if (!a || !q->home->worker || worker_post(q->home->worker, on_answer, a) < 0)
+	if (!a || !q->home->worker || worker_post(q->home->worker, request_on_answer, a) < 0)
 		free(a);
 }
 
@@ -72,7 +72,7 @@ static void respond_plainly(const struct asked *q, int error)
 
 	if (error < 0)
 		response.error = (char *)error_text(error);
-	respond(q, &response);
+	request_respond(q, &response);
 }
 
 /* --- answered by the worker itself --- */
@@ -147,7 +147,7 @@ static void answer_counters(const struct asked *q)
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_COUNTERS;
 	response.counters = &counters;
 	certificate_row *rows = list_certificates(q->home->connections.contexts, &counters);
-	respond(q, &response);
+	request_respond(q, &response);
 	free(rows);
 	free(counters.certificate);
 }
@@ -166,7 +166,7 @@ static void answer_log_level(const struct asked *q)
 	levels.configured = (char *)log_level_name(log_level_configured());
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL;
 	response.log_level = &levels;
-	respond(q, &response);
+	request_respond(q, &response);
 }
 
 /* --- sessions --- */
@@ -227,7 +227,7 @@ static void respond_page(const struct asked *q)
 			page.next = bytes_of(l->rows[page.n_session - 1].facts.session_id, SESSION_ID_LEN);
 		response.what_case = CSSL__LINK_RESPONSE__WHAT_SESSIONS;
 		response.sessions = &page;
-		respond(q, &response);
+		request_respond(q, &response);
 	} else {
 		respond_plainly(q, CSSL_E_NO_MEMORY);
 	}
@@ -247,7 +247,7 @@ static void respond_count(const struct asked *q)
 	}
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
 	response.session_count = &count;
-	respond(q, &response);
+	request_respond(q, &response);
 }
 
 static void on_listed(struct asked *q, int error)
@@ -290,7 +290,7 @@ static void list_sessions(struct asked *q)
 
 /* --- revocation --- */
 
-static void on_revoked(void *ctx, struct revoke_result *r)
+static void request_on_revoked(void *ctx, struct revoke_result *r)
 {
 	struct asked *q = ctx;
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
@@ -308,17 +308,17 @@ static void on_revoked(void *ctx, struct revoke_result *r)
 	revoked.unconfirmed = (char **)r->unconfirmed;
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
 	response.revoked = &revoked;
-	respond(q, &response);
+	request_respond(q, &response);
 	free(r);
 	asked_destroy(q);
 }
 
 static void revoke_sessions(struct asked *q)
 {
-	int r = revoke_check(q->request->revoke);
+	int r = tombstones_check(q->request->revoke);
 
 	if (r == 0) {
-		cluster_revoke(q->home->agent->cluster, q->request->revoke, on_revoked, q);
+		cluster_revoke(q->home->agent->cluster, q->request->revoke, request_on_revoked, q);
 		return;
 	}
 	respond_plainly(q, r);
@@ -327,7 +327,7 @@ static void revoke_sessions(struct asked *q)
 
 /* --- requests --- */
 
-static void on_main(struct worker *w, void *arg)
+static void request_on_main(struct worker *w, void *arg)
 {
 	struct asked *q = arg;
 	struct agent *a = q->home->agent;
@@ -362,8 +362,8 @@ void agent_request(void *process, uint64_t link_number, Cssl__LinkRequest *reque
 		answer_log_level(q);
 	} else {
 		snprintf(q->ragent, sizeof q->ragent, "%s",
-			link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
-		if (worker_post(home->agent->main, on_main, q) == 0)
+			carrier_link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
+		if (worker_post(home->agent->main, request_on_main, q) == 0)
 			return;
 	}
 	asked_destroy(q);

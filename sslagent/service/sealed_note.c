@@ -23,7 +23,7 @@ struct sealing {
 	uint8_t key[KEY_LEN];
 };
 
-static int prepare(
+static int sealed_note_prepare(
 	struct sealing *s, const struct key_ring *ring, const struct note_binding *to, const char *id, size_t id_len)
 {
 	struct wire_writer w = wire_writer(s->bound, sizeof s->bound);
@@ -49,7 +49,7 @@ ptrdiff_t sealed_note_seal(const struct key_ring *ring, const struct note_bindin
 	uint8_t out[static SEALED_NOTE_MAX])
 {
 	struct sealing s;
-	int r = prepare(&s, ring, to, ring->keys[0].id, strlen(ring->keys[0].id));
+	int r = sealed_note_prepare(&s, ring, to, ring->keys[0].id, strlen(ring->keys[0].id));
 
 	if (r)
 		return r;
@@ -76,7 +76,7 @@ ptrdiff_t sealed_note_open(const struct key_ring *ring, const struct note_bindin
 		return CSSL_E_VERSION;
 	if (id_len > KEY_ID_MAX || sealed_len > SERVICE_NOTE_MAX + TAG_LEN)
 		return CSSL_E_RANGE;
-	int r = prepare(&s, ring, to, (const char *)id, id_len);
+	int r = sealed_note_prepare(&s, ring, to, (const char *)id, id_len);
 	if (r)
 		return r;
 	if (crypto_aead_xchacha20poly1305_ietf_decrypt(out, NULL, NULL, wire_bytes(&reader, sealed_len), sealed_len,

@@ -101,10 +101,10 @@ enum service_piece service_from_backend(struct service *s, const uint8_t *data, 
 	return ops_of(s)->from_backend(s, data, len);
 }
 
-int service_is_being_asked(const struct service *s)
+bool service_is_being_asked(const struct service *s)
 {
 	if (!is_followed(s))
-		return 0;
+		return false;
 	return ops_of(s)->is_being_asked ? ops_of(s)->is_being_asked(s) : service_place(s) != SERVICE_CHECKPOINT;
 }
 

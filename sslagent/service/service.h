@@ -77,8 +77,8 @@ void service_from_client(struct service *s, const uint8_t *data, size_t len);
 enum service_piece { SERVICE_INTERIM, SERVICE_RESPONSE };
 enum service_piece service_from_backend(struct service *s, const uint8_t *data, size_t len);
 
-/* 1: the client has still to send the rest of a request. Else 0; 0 also where nothing is followed. */
-int service_is_being_asked(const struct service *s);
+/* Has the client still to send the rest of a request? No, where nothing is followed. */
+bool service_is_being_asked(const struct service *s);
 
 /* Follows plaintext of the client that is on its way to the backend. Returns the bytes taken: all, or those up to a
  * place where something else goes to the backend; or, TO_END, at most those of that request. @out: what goes there. */
@@ -277,7 +277,7 @@ void service_heard_all(struct service *s);
 
 /* The number of the record of the client's next plaintext; from 1. */
 void service_at_record(struct service *s, uint64_t record);
-/* 1: bytes wait for a backend. */
+/* Do bytes wait for a backend? */
 bool service_wants_backend(const struct service *s);
 /* A connection to the backend is being made. 0 or CSSL_E_NO_MEMORY. */
 int service_backend_begins(struct service *s);

@@ -20,7 +20,7 @@ struct service_ops {
 	void (*drop_state)(struct service *s); /* there is one; it goes back to its slabs */
 	/* There is a state. NULL: every end is whole; no answer is the last one. */
 	enum service_end (*backend_ended)(struct service *s);
-	int (*said_last)(const struct service *s);
+	bool (*said_last)(const struct service *s);
 	/* At most save_max bytes. Returns how many; 0: nothing is known; or negative. */
 	ptrdiff_t (*save)(const struct service *s, uint8_t *out);
 	size_t save_max;
@@ -35,17 +35,17 @@ struct service_ops {
 	const char *(*last_words)(
 		const struct service *s, enum service_parting why, size_t *len); /* NULL: there are none */
 
-	int (*is_being_asked)(const struct service *s); /* NULL: where it is not at a checkpoint */
+	bool (*is_being_asked)(const struct service *s); /* NULL: where it is not at a checkpoint */
 
 	/* The same, and there is a state. */
 	unsigned (*outstanding)(const struct service *s); /* NULL: 0 */
-	int (*may_ask_again)(const struct service *s);    /* NULL: never */
+	bool (*may_ask_again)(const struct service *s);   /* NULL: never */
 
 	/* For a service that ends conversations itself or sends words of its own. NULL in others. There is a state,
 	 * except for strand() and hold(). */
 	void (*strand)(struct service *s);
 	enum service_parting (*parting)(const struct service *s);
-	int (*is_stranded)(const struct service *s);
+	bool (*is_stranded)(const struct service *s);
 	void (*wind_down)(struct service *s);
 	const char *(*words)(const struct service *s, size_t *len);
 	size_t (*hold)(struct service *s, const uint8_t *data, size_t len);

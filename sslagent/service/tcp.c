@@ -3,19 +3,19 @@
  */
 #include "sslagent/service/service_ops.h"
 
-static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
+static size_t tcp_from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
 	service_touch(s);
 	return len;
 }
 
-static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
+static enum service_piece tcp_from_backend(struct service *s, const uint8_t *data, size_t len)
 {
 	service_touch(s);
 	return SERVICE_RESPONSE;
 }
 
 const struct service_ops service_tcp = {
-	.from_client = from_client,
-	.from_backend = from_backend,
+	.from_client = tcp_from_client,
+	.from_backend = tcp_from_backend,
 };

@@ -59,7 +59,7 @@ size_t connections_seen_places(uint64_t bytes)
 
 /* --- places --- */
 
-static uint32_t *bucket_of(const struct shard *s, const struct connection_id *id)
+static uint32_t *seen_bucket_of(const struct shard *s, const struct connection_id *id)
 {
 	uint64_t hash;
 
@@ -68,7 +68,7 @@ static uint32_t *bucket_of(const struct shard *s, const struct connection_id *id
 }
 
 /* To @cap places. 0 or CSSL_E_NO_MEMORY: nothing changed. */
-static int grow(struct shard *s, uint32_t cap)
+static int seen_grow(struct shard *s, uint32_t cap)
 {
 	uint32_t bucket_count = 1;
 
@@ -87,7 +87,7 @@ static int grow(struct shard *s, uint32_t cap)
 	s->buckets = buckets;
 	s->bucket_mask = bucket_count - 1;
 	for (uint32_t i = 1; i <= s->cap; i++) { /* a table grows only when no place is free */
-		uint32_t *bucket = bucket_of(s, &places[i].id);
+		uint32_t *bucket = seen_bucket_of(s, &places[i].id);
 		places[i].next = *bucket;
 		*bucket = i;
 	}
@@ -99,36 +99,36 @@ static int grow(struct shard *s, uint32_t cap)
 	return 0;
 }
 
-static struct place *find(const struct shard *s, const struct connection_id *id)
+static struct place *seen_find(const struct shard *s, const struct connection_id *id)
 {
-	uint32_t i = *bucket_of(s, id);
+	uint32_t i = *seen_bucket_of(s, id);
 
 	while (i && memcmp(&s->places[i].id, id, sizeof *id) != 0)
 		i = s->places[i].next;
 	return i ? &s->places[i] : NULL;
 }
 
-static enum queue queue_of(const struct place *p)
+static enum queue seen_queue_of(const struct place *p)
 {
 	return p->state == PLACE_OVER ? QUEUE_OVER : QUEUE_GOES_ON;
 }
 
-static void leave_queue(struct shard *s, struct place *p)
+static void seen_leave_queue(struct shard *s, struct place *p)
 {
-	enum queue q = queue_of(p);
+	enum queue q = seen_queue_of(p);
 
 	*(p->older ? &s->places[p->older].newer : &s->oldest[q]) = p->newer;
 	*(p->newer ? &s->places[p->newer].older : &s->newest[q]) = p->older;
 }
 
 /* Make @p the newest of its queue: this agent heard of it at @heard_ms. */
-static void enter_queue(struct shard *s, struct place *p, enum place_state state, int64_t heard_ms)
+static void seen_enter_queue(struct shard *s, struct place *p, enum place_state state, int64_t heard_ms)
 {
 	uint32_t number = (uint32_t)(p - s->places);
 
 	p->state = (uint8_t)state;
 	p->heard_ms = heard_ms;
-	enum queue q = queue_of(p);
+	enum queue q = seen_queue_of(p);
 	p->newer = 0;
 	p->older = s->newest[q];
 	*(p->older ? &s->places[p->older].newer : &s->oldest[q]) = number;
@@ -137,7 +137,7 @@ static void enter_queue(struct shard *s, struct place *p, enum place_state state
 
 /* --- forgetting --- */
 
-static void warn(struct connections_seen *all, const struct shard *s, int64_t now_ms)
+static void seen_warn(struct connections_seen *all, const struct shard *s, int64_t now_ms)
 {
 	int64_t logged_ms = atomic_load_explicit(&all->logged_ms, memory_order_relaxed);
 
@@ -149,15 +149,15 @@ static void warn(struct connections_seen *all, const struct shard *s, int64_t no
 }
 
 /* Forget a place. From now on any connection of its time or before may be a forgotten one. */
-static void forget(struct shard *s, uint32_t number)
+static void seen_forget(struct shard *s, uint32_t number)
 {
 	struct place *p = &s->places[number];
-	uint32_t *link = bucket_of(s, &p->id);
+	uint32_t *link = seen_bucket_of(s, &p->id);
 
 	while (*link != number)
 		link = &s->places[*link].next;
 	*link = p->next;
-	leave_queue(s, p);
+	seen_leave_queue(s, p);
 	if (p->heard_ms >= s->since.ms)
 		s->since = (struct seen_since){ p->heard_ms, SEEN_FORGOT };
 	*p = (struct place){ .next = s->free };
@@ -166,25 +166,26 @@ static void forget(struct shard *s, uint32_t number)
 }
 
 /* Make sure that a place is free. 0, or CSSL_E_NO_MEMORY. */
-static int make_room(struct connections_seen *all, struct shard *s, int64_t now_ms)
+static int seen_make_room(struct connections_seen *all, struct shard *s, int64_t now_ms)
 {
 	uint32_t over = s->oldest[QUEUE_OVER];
 
 	if (over && now_ms - s->places[over].heard_ms >= all->keep_ms) {
-		forget(s, over);
+		seen_forget(s, over);
 		return 0;
 	}
 	if (s->free)
 		return 0;
 	if (s->cap < s->limit) {
 		uint32_t cap = s->cap ? s->cap * 2 : FIRST_PLACES;
-		if (grow(s, cap < s->limit ? cap : s->limit) == 0)
+		if (seen_grow(s, cap < s->limit ? cap : s->limit) == 0)
 			return 0;
 	}
 	if (s->used == 0)
 		return CSSL_E_NO_MEMORY;
-	warn(all, s, now_ms);
-	forget(s, over ? over : s->oldest[QUEUE_GOES_ON]);
+	seen_warn(all, s, now_ms);
+	/* nobody adopts what is over, so to forget it costs no connection its next owner */
+	seen_forget(s, over ? over : s->oldest[QUEUE_GOES_ON]);
 	return 0;
 }
 
@@ -192,22 +193,22 @@ static int make_room(struct connections_seen *all, struct shard *s, int64_t now_
 static struct place *find_or_take(
 	struct connections_seen *all, struct shard *s, const struct connection_id *id, int64_t now_ms)
 {
-	struct place *p = s->cap ? find(s, id) : NULL;
+	struct place *p = s->cap ? seen_find(s, id) : NULL;
 
 	if (p) {
-		leave_queue(s, p);
-		enter_queue(s, p, p->state, now_ms);
+		seen_leave_queue(s, p);
+		seen_enter_queue(s, p, p->state, now_ms);
 		return p;
 	}
-	if (make_room(all, s, now_ms) < 0)
+	if (seen_make_room(all, s, now_ms) < 0)
 		return NULL;
-	uint32_t number = s->free, *bucket = bucket_of(s, id);
+	uint32_t number = s->free, *bucket = seen_bucket_of(s, id);
 	p = &s->places[number];
 	s->free = p->next;
 	*p = (struct place){ .id = *id, .next = *bucket };
 	*bucket = number;
 	s->used++;
-	enter_queue(s, p, PLACE_ALIVE, now_ms);
+	seen_enter_queue(s, p, PLACE_ALIVE, now_ms);
 	return p;
 }
 
@@ -261,11 +262,6 @@ static bool is_before(const struct seen_mark *a, const struct seen_mark *b)
 	return a->write_sequence < b->write_sequence;
 }
 
-static bool epoch_was_owned(const struct place *p, const struct seen_claim *claim)
-{
-	return claim->at.epoch <= p->at.epoch;
-}
-
 static bool was_sealed_further(const struct place *p, const struct seen_claim *claim)
 {
 	return claim->start != CLAIM_FRESH && is_before(&claim->at, &p->at);
@@ -298,40 +294,43 @@ static bool may_be_forgotten(
 	       now_ms - s->since.ms >= all->keep_ms;
 }
 
-static int refuse(enum agent_counter why, int error)
+static int seen_deny(enum agent_counter why, int error)
 {
 	count(why);
 	return error;
 }
 
-static int judge(const struct connections_seen *all, const struct shard *s, const struct place *p,
+static int seen_judge(const struct connections_seen *all, const struct shard *s, const struct place *p,
 	const struct seen_claim *claim, int64_t now_ms)
 {
 	if (!p)
-		return may_be_forgotten(all, s, claim, now_ms) ? refuse(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED) : 0;
-	if (epoch_was_owned(p, claim) && !mutant("epoch-unchecked"))
-		return refuse(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
+		return may_be_forgotten(all, s, claim, now_ms) ? seen_deny(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED) : 0;
+	/* law 2: whatever RAgent says, an epoch has one owner */
+	if (claim->at.epoch <= p->at.epoch && !mutant("epoch-unchecked"))
+		return seen_deny(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
 	if (p->owner != SEEN_NO_OWNER)
-		return refuse(COUNT_ADOPTS_OWNED_HERE, CSSL_E_BUSY);
+		return seen_deny(COUNT_ADOPTS_OWNED_HERE, CSSL_E_BUSY);
 	if (had_later_owner(p, claim) && !mutant("later-owner-ignored"))
-		return refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
+		return seen_deny(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
+	/* law 3: RAgent is not trusted against what is known here */
 	if (was_sealed_further(p, claim) && !mutant("sequence-unchecked"))
-		return refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+		return seen_deny(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+	/* law 5: only at one position of a generation a KeyUpdate may repeat a nonce */
 	if (was_in_doubt_elsewhere(p, claim) && !mutant("doubt-unchecked"))
-		return refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+		return seen_deny(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
 	return 0;
 }
 
 /* --- verbs --- */
 
 /* NULL: it is not in the table. */
-static struct place *look_up(struct shard *s, const struct connection_id *id)
+static struct place *seen_look_up(struct shard *s, const struct connection_id *id)
 {
-	struct place *p = s->cap ? find(s, id) : NULL;
+	struct place *p = s->cap ? seen_find(s, id) : NULL;
 
 	if (!p || fault_at("connection.remembered", NULL, NULL) != FAULT_FAIL)
 		return p;
-	forget(s, (uint32_t)(p - s->places));
+	seen_forget(s, (uint32_t)(p - s->places));
 	return NULL;
 }
 
@@ -346,12 +345,12 @@ static void raise_to(struct shard *s, struct place *p, const struct seen_mark *a
 	if (at->epoch <= p->at.epoch)
 		return;
 	p->at.epoch = at->epoch;
-	leave_queue(s, p);
-	enter_queue(s, p, PLACE_ALIVE, now_ms);
+	seen_leave_queue(s, p);
+	seen_enter_queue(s, p, PLACE_ALIVE, now_ms);
 }
 
 /* The mark of @p is at @at or beyond. */
-static void doubt(struct place *p, const struct seen_mark *at, enum seen_doubt doubt)
+static void seen_put_doubt(struct place *p, const struct seen_mark *at, enum seen_doubt doubt)
 {
 	if (doubt == SEEN_NO_DOUBT || at->write_generation != p->at.write_generation)
 		return;
@@ -365,14 +364,14 @@ static void take_claim(struct shard *s, struct place *p, const struct seen_claim
 {
 	raise_to(s, p, &claim->at, now_ms);
 	p->owner = claim->owner;
-	doubt(p, &claim->at, claim->start == CLAIM_IN_DOUBT ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT);
+	seen_put_doubt(p, &claim->at, claim->start == CLAIM_IN_DOUBT ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT);
 }
 
 int connections_seen_claim(
 	struct connections_seen *all, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms)
 {
 	struct shard *s = lock_shard(all, id);
-	int result = judge(all, s, look_up(s, id), claim, now_ms);
+	int result = seen_judge(all, s, seen_look_up(s, id), claim, now_ms);
 
 	if (result == 0) {
 		struct place *p = find_or_take(all, s, id, now_ms);
@@ -388,7 +387,7 @@ int connections_seen_claim(
 bool connections_seen_knows(struct connections_seen *all, const struct connection_id *id, int64_t made_ms)
 {
 	struct shard *s = lock_shard(all, id);
-	bool knows = look_up(s, id) || made_ms > s->since.ms || mutant("forgetting-ignored");
+	bool knows = seen_look_up(s, id) || made_ms > s->since.ms || mutant("forgetting-ignored");
 
 	pthread_mutex_unlock(&s->lock);
 	return knows;
@@ -406,12 +405,13 @@ void connections_seen_note(
 }
 
 /* The epoch of an owner of this process is the highest one that is known. */
-static unsigned supersede(struct place *p, uint16_t by, enum seen_word word)
+static unsigned seen_supersede(struct place *p, uint16_t by, enum seen_word word)
 {
 	unsigned owner = p->owner;
 
 	if (by < p->at.epoch || (by == p->at.epoch && word == SEEN_HEARSAY))
 		return SEEN_NO_OWNER;
+	/* law 2: there is a later owner, so the one here may seal no more */
 	p->owner = SEEN_NO_OWNER;
 	return owner;
 }
@@ -421,11 +421,11 @@ unsigned connections_seen_hear(struct connections_seen *all, const struct connec
 {
 	struct shard *s = lock_shard(all, id);
 	struct place *p = find_or_take(all, s, id, now_ms);
-	unsigned owner = p ? supersede(p, at->epoch, word) : SEEN_NO_OWNER;
+	unsigned owner = p ? seen_supersede(p, at->epoch, word) : SEEN_NO_OWNER;
 
 	if (p) {
 		raise_to(s, p, at, now_ms);
-		doubt(p, at, told);
+		seen_put_doubt(p, at, told);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return owner;
@@ -434,7 +434,7 @@ unsigned connections_seen_hear(struct connections_seen *all, const struct connec
 void connections_seen_leave(struct connections_seen *all, const struct connection_id *id, uint16_t epoch)
 {
 	struct shard *s = lock_shard(all, id);
-	struct place *p = s->cap ? find(s, id) : NULL;
+	struct place *p = s->cap ? seen_find(s, id) : NULL;
 
 	if (p && p->at.epoch == epoch)
 		p->owner = SEEN_NO_OWNER;
@@ -451,8 +451,8 @@ static void stop_at(struct shard *s, struct place *p, const struct seen_mark *at
 	if (is_late)
 		return;
 	p->owner = SEEN_NO_OWNER;
-	leave_queue(s, p);
-	enter_queue(s, p, stopped_as[stop], now_ms);
+	seen_leave_queue(s, p);
+	seen_enter_queue(s, p, stopped_as[stop], now_ms);
 }
 
 void connections_seen_stop(struct connections_seen *all, const struct connection_id *id, const struct seen_mark *at,
@@ -469,7 +469,7 @@ void connections_seen_stop(struct connections_seen *all, const struct connection
 bool connections_seen_stopped(struct connections_seen *all, const struct connection_id *id)
 {
 	struct shard *s = lock_shard(all, id);
-	const struct place *p = s->cap ? find(s, id) : NULL;
+	const struct place *p = s->cap ? seen_find(s, id) : NULL;
 	bool stopped = p && p->state != PLACE_ALIVE;
 
 	pthread_mutex_unlock(&s->lock);
@@ -494,7 +494,7 @@ size_t connections_seen_count(struct connections_seen *all)
  */
 #define CURSOR_SHARD_SHIFT 32
 
-static struct seen_connection describe(const struct place *p)
+static struct seen_connection seen_describe(const struct place *p)
 {
 	return (struct seen_connection){ .id = p->id,
 		.at = p->at,
@@ -514,7 +514,7 @@ size_t connections_seen_list(struct connections_seen *all, uint64_t *cursor, str
 		pthread_mutex_lock(&s->lock);
 		while (listed < max && number < s->cap)
 			if (s->places[++number].state != PLACE_FREE)
-				out[listed++] = describe(&s->places[number]);
+				out[listed++] = seen_describe(&s->places[number]);
 		bool is_done = number >= s->cap;
 		pthread_mutex_unlock(&s->lock);
 		*cursor = is_done ? (shard + 1) << CURSOR_SHARD_SHIFT : shard << CURSOR_SHARD_SHIFT | number;

@@ -66,7 +66,7 @@ struct seen_claim {
 int connections_seen_claim(
 	struct connections_seen *s, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms);
 
-/* 1 when the connection is known, or too young to have been forgotten; else 0. */
+/* Is the connection known, or too young to have been forgotten? */
 bool connections_seen_knows(struct connections_seen *s, const struct connection_id *id, int64_t made_ms);
 
 /* This agent has sealed up to @at. */

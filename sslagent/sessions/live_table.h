@@ -10,7 +10,7 @@
 struct connections_seen;
 
 /* A live part of another agent's connection. */
-struct held {
+struct live_object {
 	struct shelved shelved; /* first; shelved.from: its owner */
 	int64_t exported_ms;    /* time in the live part */
 	uint32_t read_generation, write_generation;
@@ -47,6 +47,6 @@ void live_table_drop(struct shelf *t, const struct connection_id *id);
 /* Drop all live parts of @owner, which was lost for too long. */
 void live_table_drop_owner(struct shelf *t, agent_index owner);
 
-const uint8_t *held_encoded(const struct shelved *o, size_t *len);
+const uint8_t *live_table_encoded(const struct shelved *o, size_t *len);
 
 #endif

@@ -17,7 +17,7 @@ struct object_memory {
 	struct slabs slabs[CLASS_COUNT];
 };
 
-static size_t class_of(size_t len)
+static size_t object_class_of(size_t len)
 {
 	size_t size_class = 0;
 
@@ -46,21 +46,21 @@ void object_memory_destroy(struct object_memory *m)
 
 size_t object_memory_cost(size_t len)
 {
-	size_t size_class = class_of(len);
+	size_t size_class = object_class_of(len);
 
 	return size_class == NO_CLASS ? len : class_len[size_class];
 }
 
 void *object_alloc(struct object_memory *m, size_t len)
 {
-	size_t size_class = class_of(len);
+	size_t size_class = object_class_of(len);
 
 	return size_class == NO_CLASS ? OPENSSL_zalloc(len) : slabs_take(&m->slabs[size_class]);
 }
 
 void object_free(struct object_memory *m, void *object, size_t len)
 {
-	size_t size_class = class_of(len);
+	size_t size_class = object_class_of(len);
 
 	if (!object)
 		return;

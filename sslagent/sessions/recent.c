@@ -34,14 +34,14 @@ void recent_destroy(struct recent *r)
 	free(r);
 }
 
-static struct place *set_of(struct recent *r, const uint8_t *id)
+static struct place *recent_set_of(struct recent *r, const uint8_t *id)
 {
 	return r->sets[(id[0] << 8 | id[1]) % (int)SETS];
 }
 
 void recent_note(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t at_ms)
 {
-	struct place *set = set_of(r, id);
+	struct place *set = recent_set_of(r, id);
 
 	pthread_mutex_lock(&r->lock);
 	if (memcmp(set[0].id, id, RECENT_ID_LEN) != 0)
@@ -53,7 +53,7 @@ void recent_note(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64
 
 bool recent_find(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t *at_ms)
 {
-	const struct place *set = set_of(r, id);
+	const struct place *set = recent_set_of(r, id);
 	bool found = false;
 
 	pthread_mutex_lock(&r->lock);

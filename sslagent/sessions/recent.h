@@ -13,7 +13,7 @@ struct recent;
 struct recent *recent_create(void);
 void recent_destroy(struct recent *r);
 void recent_note(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t at_ms);
-/* 1 and *at_ms when the time is remembered, else 0. */
+/* Is the time remembered? Then it is *at_ms. */
 bool recent_find(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t *at_ms);
 
 #endif

@@ -21,6 +21,7 @@ int session_filter_check(const Cssl__SessionFilter *f)
 		!is_len(&f->client_certificate, CERTIFICATE_HASH_LEN) || f->protocol_version > UINT16_MAX ||
 		f->cipher_suite > UINT16_MAX)
 		return CSSL_E_RANGE;
+	/* IPv4, IPv6 or none: a longer prefix would compare bytes behind the address */
 	if ((!is_len(&f->client_address, 4) && f->client_address.len != 16) ||
 		f->client_prefix > 8 * f->client_address.len)
 		return CSSL_E_RANGE;
@@ -86,7 +87,7 @@ bool session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilte
 	return cssl__session_filter__pack(b, packed_b) == len && memcmp(packed_a, packed_b, len) == 0;
 }
 
-void certificate_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN])
+void session_filter_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN])
 {
 	crypto_hash_sha256(out, der, len);
 }

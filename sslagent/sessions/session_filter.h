@@ -30,6 +30,6 @@ Cssl__SessionFilter *session_filter_copy(const Cssl__SessionFilter *f);
 bool session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilter *b); /* of two copies */
 
 /* SHA-256 of a client's certificate. */
-void certificate_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN]);
+void session_filter_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN]);
 
 #endif

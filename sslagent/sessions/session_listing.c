@@ -17,7 +17,7 @@
 
 #define PAUSE_MS 1u /* between the steps of listings; a step is some 0.3 ms */
 
-static uint32_t seconds(int64_t ms)
+static uint32_t listing_seconds(int64_t ms)
 {
 	return ms > 0 ? (uint32_t)(ms / 1000) : 0;
 }
@@ -27,7 +27,7 @@ static size_t row_len(const struct session_facts *f)
 	return ROW_OVERHEAD + strlen(f->server_name) + strlen(f->alpn) + strlen(f->listener) + strlen(f->origin);
 }
 
-static int add_row(struct session_listing *l, const struct session *s, const struct session_seen *seen)
+static int listing_add_row(struct session_listing *l, const struct session *s, const struct session_seen *seen)
 {
 	size_t len;
 	const uint8_t *encoded = session_encoded(s, &len);
@@ -41,11 +41,11 @@ static int add_row(struct session_listing *l, const struct session *s, const str
 	struct listed_session *row = &l->rows[l->row_count++];
 	*row = (struct listed_session){
 		.facts = obj.facts,
-		.age_s = seconds(l->now_ms - seen->made_ms),
-		.expires_s = seconds(s->shelved.expires_ms - l->now_ms),
+		.age_s = listing_seconds(l->now_ms - seen->made_ms),
+		.expires_s = listing_seconds(s->shelved.expires_ms - l->now_ms),
 		.hits = s->hits,
 	};
-	row->facts.family_age_s = seconds(l->now_ms - seen->family_made_ms);
+	row->facts.family_age_s = listing_seconds(l->now_ms - seen->family_made_ms);
 	if (seen->client_certificate) {
 		memcpy(row->client_certificate, seen->client_certificate, CERTIFICATE_HASH_LEN);
 		row->client_certificate_len = CERTIFICATE_HASH_LEN;
@@ -55,13 +55,13 @@ static int add_row(struct session_listing *l, const struct session *s, const str
 	return 0;
 }
 
-/* One row more than wanted shows that there are more. */
-static bool is_full(const struct session_listing *l)
+/* One row more than wanted shows that there are more. A query that only counts (limit 0) has no rows. */
+static bool listing_is_full(const struct session_listing *l)
 {
 	return l->row_count > l->query.limit || l->bytes > l->query.bytes_max;
 }
 
-static void meet(void *ctx, const struct session *s)
+static void listing_meet(void *ctx, const struct session *s)
 {
 	struct session_listing *l = ctx;
 	const struct session_seen seen = session_seen(s);
@@ -74,15 +74,15 @@ static void meet(void *ctx, const struct session *s)
 	if (l->query.limit == 0)
 		l->counted += !l->query.is_counted_here || l->query.is_counted_here(l->query.counting, s->id);
 	else if (!l->error)
-		l->error = add_row(l, s, &seen);
+		l->error = listing_add_row(l, s, &seen);
 }
 
-static enum walk on_session(void *ctx, const struct shelved *o)
+static enum walk listing_on_session(void *ctx, const struct shelved *o)
 {
 	struct session_listing *l = ctx;
 
-	meet(l, session_of(o));
-	return ++l->seen % SEEN_PER_LOCK == 0 || (l->query.limit > 0 && is_full(l)) || l->error ? WALK_PAUSE : WALK_ON;
+	listing_meet(l, session_of(o));
+	return ++l->seen % SEEN_PER_LOCK == 0 || listing_is_full(l) || l->error ? WALK_PAUSE : WALK_ON;
 }
 
 struct session_listing *session_listing_create(struct store *s, const struct session_query *q, int64_t now_ms)
@@ -107,7 +107,7 @@ void session_listing_destroy(struct session_listing *l)
 	free(l);
 }
 
-static int compare(const void *a, const void *b)
+static int listing_compare(const void *a, const void *b)
 {
 	const struct listed_session *x = a, *y = b;
 
@@ -115,11 +115,11 @@ static int compare(const void *a, const void *b)
 }
 
 /* Cut the page to its limits; the first row stays at any length. */
-static void cut(struct session_listing *l)
+static void listing_cut(struct session_listing *l)
 {
 	if (l->row_count > 1)
-		qsort(l->rows, l->row_count, sizeof *l->rows, compare);
-	while (l->row_count > 1 && is_full(l)) {
+		qsort(l->rows, l->row_count, sizeof *l->rows, listing_compare);
+	while (l->row_count > 1 && listing_is_full(l)) {
 		l->bytes -= row_len(&l->rows[--l->row_count].facts);
 		l->more = LISTING_GOES_ON;
 	}
@@ -131,16 +131,17 @@ int session_listing_step(struct session_listing *l)
 	bool more = !f || f->session_id.len == 0;
 
 	if (!more)
-		store_peek(l->store, f->session_id.data, l->now_ms, meet, l);
-	for (unsigned i = 0; i < LOCKS_PER_STEP && more && !l->error && !(l->query.limit > 0 && is_full(l)); i++)
-		more = shelf_walk(store_shelf(l->store), &l->cursor, l->now_ms, on_session, l);
+		store_peek(l->store, f->session_id.data, l->now_ms, listing_meet, l);
+	/* few locks in one step, and few sessions under each: handshakes want the same locks */
+	for (unsigned i = 0; i < LOCKS_PER_STEP && more && !l->error && !listing_is_full(l); i++)
+		more = shelf_walk(store_shelf(l->store), &l->cursor, l->now_ms, listing_on_session, l);
 	if (l->error)
 		return l->error;
-	if (more && !(l->query.limit > 0 && is_full(l)))
+	if (more && !listing_is_full(l))
 		return 1;
 	if (more)
 		l->more = LISTING_GOES_ON;
-	cut(l);
+	listing_cut(l);
 	return 0;
 }
 
@@ -160,7 +161,7 @@ static void stop_timer(struct listings *all)
 	all->timer = NULL;
 }
 
-static struct session_listing *take_first(struct listings *all)
+static struct session_listing *listings_take_first(struct listings *all)
 {
 	struct session_listing *l = STAILQ_FIRST(&all->waiting);
 
@@ -168,19 +169,19 @@ static struct session_listing *take_first(struct listings *all)
 	return l;
 }
 
-static void on_turn(void *ctx);
+static void listings_on_turn(void *ctx);
 
 static void wait_turn(struct listings *all, struct session_listing *l)
 {
 	if (!all->timer)
-		all->timer = timer_start(all->worker, on_turn, all, PAUSE_MS, PAUSE_MS);
+		all->timer = timer_start(all->worker, listings_on_turn, all, PAUSE_MS, PAUSE_MS);
 	if (all->timer)
 		STAILQ_INSERT_TAIL(&all->waiting, l, next);
 	else
 		l->done(l, CSSL_E_NO_MEMORY);
 }
 
-static void step(struct listings *all, struct session_listing *l)
+static void listings_step(struct listings *all, struct session_listing *l)
 {
 	const int result = session_listing_step(l);
 
@@ -190,12 +191,12 @@ static void step(struct listings *all, struct session_listing *l)
 		l->done(l, result);
 }
 
-static void on_turn(void *ctx)
+static void listings_on_turn(void *ctx)
 {
 	struct listings *all = ctx;
 
 	if (!STAILQ_EMPTY(&all->waiting))
-		step(all, take_first(all));
+		listings_step(all, listings_take_first(all));
 	if (STAILQ_EMPTY(&all->waiting))
 		stop_timer(all);
 }
@@ -216,7 +217,7 @@ void listings_close(struct listings *all)
 	all->state = LISTINGS_CLOSED;
 	stop_timer(all);
 	while (!STAILQ_EMPTY(&all->waiting)) {
-		struct session_listing *l = take_first(all);
+		struct session_listing *l = listings_take_first(all);
 		l->done(l, CSSL_E_STATE);
 	}
 }
@@ -233,5 +234,5 @@ void listings_add(struct listings *all, struct session_listing *l)
 	else if (!STAILQ_EMPTY(&all->waiting))
 		wait_turn(all, l);
 	else
-		step(all, l);
+		listings_step(all, l);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "sslagent/sessions/object_memory.h"
 
 #define SHARD_BITS_MAX  4u
 #define BUCKET_BITS_MIN 4u
@@ -76,7 +77,7 @@ void shelf_destroy(struct shelf *s)
 	free(s);
 }
 
-static uint8_t *id_of(const struct shelf *s, const struct shelved *o)
+static uint8_t *shelf_id_of(const struct shelf *s, const struct shelved *o)
 {
 	return (uint8_t *)o + s->kind->id_at;
 }
@@ -99,16 +100,16 @@ void shelf_unlock(struct shelf_shard *shard)
 	pthread_mutex_unlock(&shard->lock);
 }
 
-static struct shelved **bucket_of(const struct shelf *s, const struct shelf_shard *shard, const uint8_t *id)
+static struct shelved **shelf_bucket_of(const struct shelf *s, const struct shelf_shard *shard, const uint8_t *id)
 {
 	return &shard->buckets[shelf_position(s, id) % s->bucket_count];
 }
 
 struct shelved *shelf_find(const struct shelf *s, const struct shelf_shard *shard, const uint8_t *id)
 {
-	struct shelved *o = *bucket_of(s, shard, id);
+	struct shelved *o = *shelf_bucket_of(s, shard, id);
 
-	while (o && memcmp(id_of(s, o), id, s->kind->id_len) != 0)
+	while (o && memcmp(shelf_id_of(s, o), id, s->kind->id_len) != 0)
 		o = o->next;
 	return o;
 }
@@ -129,14 +130,14 @@ size_t shelf_cost(const struct shelf *s, size_t len)
 	return object_memory_cost(s->kind->object_len + len);
 }
 
-static void enter_queue(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_of queue)
+static void shelf_enter_queue(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_of queue)
 {
 	o->queue = (uint8_t)queue;
 	shard->used[queue] += object_memory_cost(o->len);
 	TAILQ_INSERT_TAIL(&shard->queues[queue], o, in_queue);
 }
 
-static void leave_queue(struct shelf_shard *shard, struct shelved *o)
+static void shelf_leave_queue(struct shelf_shard *shard, struct shelved *o)
 {
 	shard->used[o->queue] -= object_memory_cost(o->len);
 	TAILQ_REMOVE(&shard->queues[o->queue], o, in_queue);
@@ -144,25 +145,25 @@ static void leave_queue(struct shelf_shard *shard, struct shelved *o)
 
 void shelf_move(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_of to)
 {
-	leave_queue(shard, o);
-	enter_queue(shard, o, to);
+	shelf_leave_queue(shard, o);
+	shelf_enter_queue(shard, o, to);
 }
 
 void shelf_remove(struct shelf *s, struct shelf_shard *shard, struct shelved *o)
 {
-	struct shelved **link = bucket_of(s, shard, id_of(s, o));
+	struct shelved **link = shelf_bucket_of(s, shard, shelf_id_of(s, o));
 
 	while (*link != o)
 		link = &(*link)->next;
 	*link = o->next;
-	leave_queue(shard, o);
+	shelf_leave_queue(shard, o);
 	shard->count--;
 	if (s->kind->on_remove)
 		s->kind->on_remove(shard, o);
 	object_free(shard->memory, o, o->len);
 }
 
-static void evict(struct shelf *s, struct shelf_shard *shard)
+static void shelf_evict(struct shelf *s, struct shelf_shard *shard)
 {
 	struct shelved *oldest = TAILQ_FIRST(&shard->queues[SHELF_FIRST]);
 
@@ -177,12 +178,12 @@ int shelf_add(struct shelf *s, struct shelf_shard *shard, const uint8_t *id, con
 	struct shelved **out)
 {
 	const size_t cost = shelf_cost(s, len);
-	struct shelved *o, **bucket = bucket_of(s, shard, id);
+	struct shelved *o, **bucket = shelf_bucket_of(s, shard, id);
 
 	if (cost > shard->limit)
 		return CSSL_E_FULL;
 	while (shard->used[SHELF_FIRST] + shard->used[SHELF_SECOND] + cost > shard->limit)
-		evict(s, shard);
+		shelf_evict(s, shard);
 	*out = o = object_alloc(shard->memory, s->kind->object_len + len);
 	if (!o)
 		return CSSL_E_NO_MEMORY;
@@ -191,15 +192,15 @@ int shelf_add(struct shelf *s, struct shelf_shard *shard, const uint8_t *id, con
 	o->family_made_ms = offer->family_made_ms;
 	o->by = (uint8_t)offer->by;
 	o->from = offer->from;
-	memcpy(id_of(s, o), id, s->kind->id_len);
+	memcpy(shelf_id_of(s, o), id, s->kind->id_len);
 	o->next = *bucket;
 	*bucket = o;
-	enter_queue(shard, o, SHELF_FIRST);
+	shelf_enter_queue(shard, o, SHELF_FIRST);
 	shard->count++;
 	return 0;
 }
 
-static uint32_t seconds(int64_t ms)
+static uint32_t shelf_seconds(int64_t ms)
 {
 	return ms / 1000 < UINT32_MAX ? (uint32_t)(ms / 1000) : UINT32_MAX;
 }
@@ -210,8 +211,9 @@ int shelved_decode(const struct shelved *o, const uint8_t *encoded, size_t len, 
 
 	if (r)
 		return r;
-	out->facts.family_age_s = seconds(now_ms - o->family_made_ms);
-	*(out->live ? &out->live->remaining_s : &out->session_remaining_s) = seconds(o->expires_ms - now_ms + 999);
+	out->facts.family_age_s = shelf_seconds(now_ms - o->family_made_ms);
+	*(out->live ? &out->live->remaining_s : &out->session_remaining_s) =
+		shelf_seconds(o->expires_ms - now_ms + 999);
 	return 0;
 }
 
@@ -223,7 +225,7 @@ static enum walk walk_bucket(
 	enum walk walk = WALK_ON;
 
 	if (shard->buckets[ahead]) {
-		__builtin_prefetch(id_of(s, shard->buckets[ahead]));
+		__builtin_prefetch(shelf_id_of(s, shard->buckets[ahead]));
 		__builtin_prefetch((uint8_t *)shard->buckets[ahead] + s->kind->object_len);
 	}
 	for (const struct shelved *o = shard->buckets[bucket]; o; o = o->next)
@@ -250,8 +252,8 @@ bool shelf_walk(struct shelf *s, uint64_t *cursor, int64_t now_ms, shelf_walk_fn
 }
 
 /* @count buckets of one shard from position @at on. */
-static uint64_t sweep(struct shelf *s, size_t at, size_t count,
-	int (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
+static uint64_t shelf_sweep_buckets(struct shelf *s, size_t at, size_t count,
+	bool (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
 {
 	struct shelf_shard *shard = &s->shards[at / s->bucket_count];
 	uint64_t removed = 0;
@@ -270,18 +272,18 @@ static uint64_t sweep(struct shelf *s, size_t at, size_t count,
 }
 
 uint64_t shelf_sweep(
-	struct shelf *s, const uint8_t *id, int (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
+	struct shelf *s, const uint8_t *id, bool (*is_over)(const void *ctx, const struct shelved *o), const void *ctx)
 {
 	uint64_t removed = 0;
 
 	if (id)
-		return sweep(s, shelf_position(s, id), 1, is_over, ctx);
+		return shelf_sweep_buckets(s, shelf_position(s, id), 1, is_over, ctx);
 	for (size_t i = 0; i < s->shard_count; i++)
-		removed += sweep(s, i * s->bucket_count, s->bucket_count, is_over, ctx);
+		removed += shelf_sweep_buckets(s, i * s->bucket_count, s->bucket_count, is_over, ctx);
 	return removed;
 }
 
-static int is_expired(const void *now_ms, const struct shelved *o)
+static bool is_expired(const void *now_ms, const struct shelved *o)
 {
 	return o->expires_ms <= *(const int64_t *)now_ms;
 }
@@ -291,7 +293,7 @@ void shelf_expire(struct shelf *s, int64_t now_ms)
 	const size_t left = s->bucket_count - s->expire_at % s->bucket_count;
 	const size_t looked_at = left < EXPIRE_BUCKETS ? left : EXPIRE_BUCKETS;
 
-	count_by(s->kind->expired, sweep(s, s->expire_at, looked_at, is_expired, &now_ms));
+	count_by(s->kind->expired, shelf_sweep_buckets(s, s->expire_at, looked_at, is_expired, &now_ms));
 	s->expire_at = (s->expire_at + looked_at) % (s->bucket_count * s->shard_count);
 }
 

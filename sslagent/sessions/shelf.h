@@ -11,7 +11,6 @@
 #include "net/table.h"
 #include "proto/sess_obj.h"
 #include "sslagent/counters.h"
-#include "sslagent/sessions/object_memory.h"
 
 /* An agent's index in the cluster file. */
 typedef uint16_t agent_index;
@@ -92,7 +91,7 @@ uint64_t shelf_position(const struct shelf *s, const uint8_t *id);
 
 /* Remove the objects for which @is_over is not 0; of @id (NULL: all) only. Returns how many were removed. */
 uint64_t shelf_sweep(
-	struct shelf *s, const uint8_t *id, int (*is_over)(const void *ctx, const struct shelved *o), const void *ctx);
+	struct shelf *s, const uint8_t *id, bool (*is_over)(const void *ctx, const struct shelved *o), const void *ctx);
 /* Drop some of what is over; call it often. */
 void shelf_expire(struct shelf *s, int64_t now_ms);
 /* @bytes may be NULL. */

@@ -9,6 +9,7 @@
 #include "net/container_of.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
+#include "sslagent/sessions/object_memory.h"
 
 #define RESUMED_PERCENT 80u /* resumed sessions keep at most this part of the bytes */
 
@@ -183,7 +184,7 @@ struct shelf *store_shelf(const struct store *s)
 	return s->shelf;
 }
 
-static int64_t expiry(const struct store *s, const struct offer *offer)
+static int64_t store_expiry(const struct store *s, const struct offer *offer)
 {
 	int64_t session_ms = offer->made_ms + (int64_t)offer->obj->session_remaining_s * 1000;
 	int64_t family_ms = offer->family_made_ms + s->lifetime_ms;
@@ -191,7 +192,7 @@ static int64_t expiry(const struct store *s, const struct offer *offer)
 	return session_ms < family_ms ? session_ms : family_ms;
 }
 
-static int add(struct store *s, struct shelf_shard *shard, const struct offer *offer, const uint8_t *certificate)
+static int store_add(struct store *s, struct shelf_shard *shard, const struct offer *offer, const uint8_t *certificate)
 {
 	const struct session_facts *facts = &offer->obj->facts;
 	const size_t name_len = strlen(facts->server_name), certificate_len = certificate ? CERTIFICATE_HASH_LEN : 0;
@@ -211,7 +212,7 @@ static int add(struct store *s, struct shelf_shard *shard, const struct offer *o
 	}
 	TAILQ_INSERT_TAIL(&session->source->sessions, session, in_source);
 	session->source->bytes += object_memory_cost(o->len);
-	o->expires_ms = expiry(s, offer);
+	o->expires_ms = store_expiry(s, offer);
 	session->name_len = (uint16_t)name_len;
 	session->protocol_version = facts->protocol_version;
 	session->cipher_suite = facts->cipher_suite;
@@ -225,7 +226,7 @@ static int add(struct store *s, struct shelf_shard *shard, const struct offer *o
 	return 0;
 }
 
-static int put_locked(struct store *s, struct shelf_shard *shard, const struct offer *offer, int64_t now_ms)
+static int store_put_locked(struct store *s, struct shelf_shard *shard, const struct offer *offer, int64_t now_ms)
 {
 	const struct session_facts *facts = &offer->obj->facts;
 	uint8_t hash[CERTIFICATE_HASH_LEN];
@@ -238,17 +239,17 @@ static int put_locked(struct store *s, struct shelf_shard *shard, const struct o
 		.made_ms = offer->made_ms,
 		.family_made_ms = offer->family_made_ms };
 
-	if (expiry(s, offer) <= now_ms)
+	if (store_expiry(s, offer) <= now_ms)
 		return CSSL_E_EXPIRED;
 	if (offer->obj->certificate) {
-		certificate_hash(offer->obj->certificate, offer->obj->certificate_len, hash);
+		session_filter_hash(offer->obj->certificate, offer->obj->certificate_len, hash);
 		seen.client_certificate = hash;
 	}
 	if (tombstones_hit(s->tombstones, &seen))
 		return CSSL_E_MISMATCH;
 	if (shelf_find(s->shelf, shard, facts->session_id))
 		return STORE_KNOWN;
-	return add(s, shard, offer, seen.client_certificate);
+	return store_add(s, shard, offer, seen.client_certificate);
 }
 
 static enum agent_counter counter_of(int result)
@@ -265,14 +266,14 @@ int store_put(struct store *s, const struct offer *offer, int64_t now_ms)
 {
 	assert(offer->obj->session && offer->obj->facts.session_id_len == SESSION_ID_LEN);
 	struct shelf_shard *shard = shelf_lock(s->shelf, offer->obj->facts.session_id);
-	int result = put_locked(s, shard, offer, now_ms);
+	int result = store_put_locked(s, shard, offer, now_ms);
 	shelf_unlock(shard);
 	count(counter_of(result));
 	return result;
 }
 
 /* It was resumed: evict it last from now on. */
-static void promote(struct shelf_shard *shard, struct session *session)
+static void store_promote(struct shelf_shard *shard, struct session *session)
 {
 	session->hits++;
 	shelf_move(shard, &session->shelved, RESUMED);
@@ -297,7 +298,7 @@ int store_find(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	}
 	if (!r) {
 		*family_made_ms = session->shelved.family_made_ms;
-		promote(shard, session);
+		store_promote(shard, session);
 	}
 	shelf_unlock(shard);
 	return r;
@@ -315,7 +316,7 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	return o ? 0 : CSSL_E_NOT_FOUND;
 }
 
-static int is_revoked(const void *ctx, const struct shelved *o)
+static bool store_is_revoked(const void *ctx, const struct shelved *o)
 {
 	const struct store *s = ctx;
 	const struct session_seen seen = session_seen(session_of(o));
@@ -325,7 +326,7 @@ static int is_revoked(const void *ctx, const struct shelved *o)
 
 uint64_t store_sweep(struct store *s, const uint8_t *id)
 {
-	uint64_t removed = shelf_sweep(s->shelf, id, is_revoked, s);
+	uint64_t removed = shelf_sweep(s->shelf, id, store_is_revoked, s);
 
 	count_by(COUNT_SESSIONS_REVOKED, removed);
 	return removed;

@@ -67,7 +67,7 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
  * removed. */
 uint64_t store_sweep(struct store *s, const uint8_t *id);
 
-/* Other agents hold the session now: drop it unless it was made here. 1: it was dropped; 0: it was not. */
+/* Other agents hold the session now: drop it unless it was made here. Was it dropped? */
 bool store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN]);
 
 #endif

@@ -49,7 +49,7 @@ void ticket_keys_destroy(struct ticket_keys *t)
 	free(t);
 }
 
-static const struct cluster_ticket_key *find(const struct key_list *keys, const uint8_t *name)
+static const struct cluster_ticket_key *ticket_key_find(const struct key_list *keys, const uint8_t *name)
 {
 	for (unsigned i = 0; i < keys->count; i++)
 		if (memcmp(keys->at[i].name, name, TICKET_KEY_NAME_LEN) == 0)
@@ -58,18 +58,18 @@ static const struct cluster_ticket_key *find(const struct key_list *keys, const 
 }
 
 /* Keys of equal age are ordered by name, so that all agents have one order. */
-static bool is_newer(const struct cluster_ticket_key *a, const struct cluster_ticket_key *b)
+static bool ticket_key_is_newer(const struct cluster_ticket_key *a, const struct cluster_ticket_key *b)
 {
 	if (a->made_ms != b->made_ms)
 		return a->made_ms > b->made_ms;
 	return memcmp(a->name, b->name, TICKET_KEY_NAME_LEN) < 0;
 }
 
-static void insert(struct key_list *keys, const struct cluster_ticket_key *key)
+static void ticket_key_insert(struct key_list *keys, const struct cluster_ticket_key *key)
 {
 	unsigned at = 0;
 
-	while (at < keys->count && !is_newer(key, &keys->at[at]))
+	while (at < keys->count && !ticket_key_is_newer(key, &keys->at[at]))
 		at++;
 	if (at == TICKET_KEYS_MAX)
 		return;
@@ -87,7 +87,7 @@ void ticket_keys_make(struct ticket_keys *t, int64_t now_ms)
 	randombytes_buf(key.name, sizeof key.name);
 	randombytes_buf(key.secret, sizeof key.secret);
 	pthread_mutex_lock(&t->lock);
-	insert(t->keys, &key);
+	ticket_key_insert(t->keys, &key);
 	pthread_mutex_unlock(&t->lock);
 	sodium_memzero(&key, sizeof key);
 	count(COUNT_TICKET_KEYS_MADE);
@@ -98,9 +98,9 @@ bool ticket_keys_add(struct ticket_keys *t, const struct cluster_ticket_key *key
 	bool known;
 
 	pthread_mutex_lock(&t->lock);
-	known = now_ms - key->made_ms >= t->life_ms || find(t->keys, key->name);
+	known = now_ms - key->made_ms >= t->life_ms || ticket_key_find(t->keys, key->name);
 	if (!known)
-		insert(t->keys, key);
+		ticket_key_insert(t->keys, key);
 	pthread_mutex_unlock(&t->lock);
 	return known;
 }
@@ -133,7 +133,7 @@ int ticket_keys_derive(struct ticket_keys *t, const uint8_t *name, const uint8_t
 	int r = 0;
 
 	pthread_mutex_lock(&t->lock);
-	key = name ? find(t->keys, name) : to_seal_with(t->keys, now_ms);
+	key = name ? ticket_key_find(t->keys, name) : to_seal_with(t->keys, now_ms);
 	if (key && now_ms - key->made_ms < t->life_ms) {
 		memcpy(out->name, key->name, sizeof out->name);
 		crypto_generichash(derived, sizeof derived, salt, 16, key->secret, sizeof key->secret);

@@ -24,7 +24,7 @@ struct cluster_ticket_key {
 	uint8_t secret[32];
 	int64_t made_ms;
 };
-/* Add another agent's key. 0: it is new; 1: it was known, or is too old. */
+/* Add another agent's key. false: it is new. true: it was known, or is too old. */
 bool ticket_keys_add(struct ticket_keys *t, const struct cluster_ticket_key *key, int64_t now_ms);
 
 /* Copy all keys to @out. Returns how many. The caller wipes them. */

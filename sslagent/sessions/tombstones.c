@@ -62,7 +62,7 @@ static int key_set(struct key *k, enum revoke_by by, const void *bytes, size_t l
 	return 0;
 }
 
-static int key_of(struct key *k, const revoke_what *what)
+static int stone_key_of(struct key *k, const revoke_what *what)
 {
 	const ProtobufCBinaryData *bytes = &what->session_id; /* and the other ids and addresses: it is a union */
 	bool fits = false;
@@ -80,7 +80,7 @@ static int key_of(struct key *k, const revoke_what *what)
 	return fits ? key_set(k, (enum revoke_by)what->which_case, bytes->data, bytes->len) : CSSL_E_RANGE;
 }
 
-static uint64_t hash_of(const struct tombstones *t, const struct key *k)
+static uint64_t stone_hash_of(const struct tombstones *t, const struct key *k)
 {
 	uint8_t hash[crypto_shorthash_BYTES];
 	uint64_t value;
@@ -90,9 +90,9 @@ static uint64_t hash_of(const struct tombstones *t, const struct key *k)
 	return value;
 }
 
-static struct stone *find(const struct tombstones *t, const struct key *k)
+static struct stone *stone_find(const struct tombstones *t, const struct key *k)
 {
-	for (struct table_link *l = table_first(&t->stones, hash_of(t, k)); l; l = table_next(l)) {
+	for (struct table_link *l = table_first(&t->stones, stone_hash_of(t, k)); l; l = table_next(l)) {
 		struct stone *stone = container_of(l, struct stone, link);
 
 		if (stone->by == k->by && stone->len == k->len && memcmp(stone->bytes, k->bytes, k->len) == 0)
@@ -118,13 +118,13 @@ struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max)
 	return t;
 }
 
-static void recount(struct tombstones *t)
+static void stones_recount(struct tombstones *t)
 {
 	atomic_store(&t->count, t->stones.count + t->filter_count + (t->all_revoked_ms != NEVER));
 }
 
 /* All that were made at @last_ms or before. */
-static void drop(struct tombstones *t, int64_t last_ms)
+static void stones_drop(struct tombstones *t, int64_t last_ms)
 {
 	for (struct table_link *next, *at = table_walk(&t->stones, NULL); at; at = next) {
 		struct stone *stone = container_of(at, struct stone, link);
@@ -147,19 +147,19 @@ void tombstones_destroy(struct tombstones *t)
 {
 	if (!t)
 		return;
-	drop(t, INT64_MAX);
+	stones_drop(t, INT64_MAX);
 	table_clear(&t->stones);
 	pthread_rwlock_destroy(&t->lock);
 	free(t);
 }
 
 /* Too many tombstones, or no memory for one more: forget them all and revoke every session made so far. */
-static int collapse(struct tombstones *t, int64_t now_ms)
+static int stones_collapse(struct tombstones *t, int64_t now_ms)
 {
 	count(COUNT_TOMBSTONES_COLLAPSED);
 	if (now_ms > t->all_revoked_ms)
 		t->all_revoked_ms = now_ms;
-	drop(t, INT64_MAX);
+	stones_drop(t, INT64_MAX);
 	return 0;
 }
 
@@ -171,17 +171,17 @@ static int revoke_again(int64_t *known_ms, int64_t revoked_ms)
 	return 0;
 }
 
-static int add(struct tombstones *t, const struct key *k, int64_t revoked_ms, int64_t now_ms)
+static int stones_add(struct tombstones *t, const struct key *k, int64_t revoked_ms, int64_t now_ms)
 {
-	struct stone *stone = find(t, k);
+	struct stone *stone = stone_find(t, k);
 
 	if (stone)
 		return revoke_again(&stone->revoked_ms, revoked_ms);
 	if (atomic_load(&t->count) < t->max)
 		stone = calloc(1, sizeof *stone + k->len + 1);
-	if (!stone || table_add(&t->stones, &stone->link, hash_of(t, k)) != 0) {
+	if (!stone || table_add(&t->stones, &stone->link, stone_hash_of(t, k)) != 0) {
 		free(stone);
-		return collapse(t, now_ms);
+		return stones_collapse(t, now_ms);
 	}
 	stone->by = k->by;
 	stone->len = k->len;
@@ -206,13 +206,13 @@ static int add_filter(struct tombstones *t, Cssl__SessionFilter *f, int64_t revo
 	}
 	if (!f || t->filter_count == FILTER_STONES_MAX) {
 		cssl__session_filter__free_unpacked(f, NULL);
-		return collapse(t, now_ms);
+		return stones_collapse(t, now_ms);
 	}
 	t->filters[t->filter_count++] = (struct filter_stone){ f, revoked_ms };
 	return 0;
 }
 
-int revoke_check(const revoke_what *what)
+int tombstones_check(const revoke_what *what)
 {
 	const Cssl__SessionFilter *f = what->matching;
 	struct key k;
@@ -220,7 +220,7 @@ int revoke_check(const revoke_what *what)
 	if (what->which_case == (int)REVOKE_ALL)
 		return 0;
 	if (what->which_case != (int)REVOKE_MATCHING)
-		return key_of(&k, what);
+		return stone_key_of(&k, what);
 	/* what this release does not know would fail no session */
 	if (!f || f->session_id.len > 0 || f->base.n_unknown_fields > 0 ||
 		cssl__session_filter__get_packed_size(f) == 0)
@@ -231,7 +231,7 @@ int revoke_check(const revoke_what *what)
 int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoked_ms, int64_t now_ms)
 {
 	struct key k;
-	int r = revoke_check(what);
+	int r = tombstones_check(what);
 
 	if (r)
 		return r;
@@ -240,9 +240,9 @@ int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoke
 		r = add_filter(t, session_filter_copy(what->matching), revoked_ms, now_ms);
 	else if (what->which_case == (int)REVOKE_ALL)
 		r = revoke_again(&t->all_revoked_ms, revoked_ms);
-	else if (key_of(&k, what) == 0)
-		r = add(t, &k, revoked_ms, now_ms);
-	recount(t);
+	else if (stone_key_of(&k, what) == 0)
+		r = stones_add(t, &k, revoked_ms, now_ms);
+	stones_recount(t);
 	pthread_rwlock_unlock(&t->lock);
 	return r;
 }
@@ -255,7 +255,7 @@ static bool hit_by(const struct tombstones *t, enum revoke_by by, const void *by
 
 	if (key_set(&k, by, bytes, len) != 0)
 		return false;
-	stone = find(t, &k);
+	stone = stone_find(t, &k);
 	return stone && (by == REVOKE_SESSION || by == REVOKE_FAMILY || family_made_ms <= stone->revoked_ms);
 }
 
@@ -274,6 +274,7 @@ bool tombstones_hit(struct tombstones *t, const struct session_seen *who)
 	const char *name = who->server_name;
 	bool hit;
 
+	/* no handshake pays for a lock while nothing is revoked */
 	if (atomic_load_explicit(&t->count, memory_order_acquire) == 0)
 		return false;
 	pthread_rwlock_rdlock(&t->lock);
@@ -291,10 +292,10 @@ void tombstones_expire(struct tombstones *t, int64_t now_ms)
 	if (atomic_load(&t->count) == 0)
 		return;
 	pthread_rwlock_wrlock(&t->lock);
-	drop(t, now_ms - t->lifetime_ms);
+	stones_drop(t, now_ms - t->lifetime_ms);
 	if (t->all_revoked_ms <= now_ms - t->lifetime_ms)
 		t->all_revoked_ms = NEVER;
-	recount(t);
+	stones_recount(t);
 	pthread_rwlock_unlock(&t->lock);
 }
 

@@ -35,15 +35,15 @@ enum revoke_by {
 struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max);
 void tombstones_destroy(struct tombstones *t);
 
-int revoke_check(const revoke_what *what); /* 0, or CSSL_E_RANGE: @what is malformed */
+int tombstones_check(const revoke_what *what); /* 0, or CSSL_E_RANGE: @what is malformed */
 
 #define TOMBSTONE_KNOWN 1
 
 /* @revoked_ms: the time of the revocation, not after @now_ms. 0; TOMBSTONE_KNOWN: it was known; CSSL_E_RANGE: @what is
- * malformed (revoke_check()). It never fails for lack of memory or room: then it revokes everything. */
+ * malformed (tombstones_check()). It never fails for lack of memory or room: then it revokes everything. */
 int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoked_ms, int64_t now_ms);
 
-/* 1: revoked; 0: not revoked. A session made at AGE_UNKNOWN passes no filter that names an age. */
+/* Is it revoked? A session made at AGE_UNKNOWN passes no filter that names an age. */
 bool tombstones_hit(struct tombstones *t, const struct session_seen *who);
 
 void tombstones_expire(struct tombstones *t, int64_t now_ms);

@@ -49,7 +49,7 @@ int client_crls_use(const STACK_OF(X509_CRL) * crls, X509_STORE *store)
 	return X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) == 1 ? 0 : CSSL_E_CRYPTO;
 }
 
-static bool is_revoked(const X509 *leaf, const STACK_OF(X509_CRL) * crls)
+static bool certificate_is_revoked(const X509 *leaf, const STACK_OF(X509_CRL) * crls)
 {
 	X509_REVOKED *entry;
 
@@ -71,10 +71,10 @@ enum certificate_standing client_certificate_standing(const X509 *leaf, const ST
 		return CERTIFICATE_STANDS;
 	if (X509_cmp_time(X509_get0_notAfter(leaf), &now) <= 0) /* 0: not readable */
 		return CERTIFICATE_OVER;
-	return crls && is_revoked(leaf, crls) ? CERTIFICATE_REVOKED : CERTIFICATE_STANDS;
+	return crls && certificate_is_revoked(leaf, crls) ? CERTIFICATE_REVOKED : CERTIFICATE_STANDS;
 }
 
-static void copy_name(const X509_NAME *subject, char out[static NAME_MAX_LEN + 1])
+static void certificate_copy_name(const X509_NAME *subject, char out[static NAME_MAX_LEN + 1])
 {
 	int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
 	unsigned char *text = NULL;
@@ -106,7 +106,7 @@ int certificate_words_read(const uint8_t *der, size_t len, struct certificate_wo
 	X509 *certificate = len ? d2i_X509(NULL, &at, (long)len) : NULL;
 	if (!certificate)
 		return CSSL_E_NOT_FOUND;
-	copy_name(X509_get_subject_name(certificate), out->common_name);
+	certificate_copy_name(X509_get_subject_name(certificate), out->common_name);
 	out->subject = certificate_name_text(X509_get_subject_name(certificate));
 	out->issuer = certificate_name_text(X509_get_issuer_name(certificate));
 	BIGNUM *serial = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), NULL);

@@ -61,17 +61,17 @@ void export_watch(struct handshake *h)
 	own_derivations_watch(h ? on_derived : NULL, h);
 }
 
-static void on_message(int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
+static void export_on_message(int is_out, int version, int type, const void *buf, size_t len, SSL *ssl, void *arg)
 {
-	if (write_p && content_type == SSL3_RT_HEADER)
+	if (is_out && type == SSL3_RT_HEADER)
 		handshake_of(ssl)->records_after_finished++;
-	if (!write_p && content_type == SSL3_RT_HANDSHAKE)
+	if (!is_out && type == SSL3_RT_HANDSHAKE)
 		hello_read(handshake_of(ssl), buf, len);
 }
 
 void export_callbacks_set(SSL_CTX *ctx, enum tls_algorithms a)
 {
-	SSL_CTX_set_msg_callback(ctx, on_message);
+	SSL_CTX_set_msg_callback(ctx, export_on_message);
 	if (a == TLS_ALGORITHMS_OPENSSL)
 		SSL_CTX_set_keylog_callback(ctx, on_keylog);
 }
@@ -87,6 +87,7 @@ void export_watch_output(struct handshake *h)
 		if (tls_record_scan(b->out + h->scanned, b->out_end - h->scanned, &r) != 0)
 			return;
 		if (h->nonce == NONCE_NEXT && r.type == TLS_HANDSHAKE && r.length >= sizeof h->finished_nonce) {
+			/* OpenSSL counts its explicit nonces from this one; those of owners keep clear of them (law 1) */
 			memcpy(h->finished_nonce, b->out + h->scanned + TLS_RECORD_HEADER_LEN,
 				sizeof h->finished_nonce);
 			h->nonce = NONCE_SEEN;
@@ -191,6 +192,7 @@ static int export_part(struct handshake *h)
 		.remaining_s = SESSION_LIFETIME_MAX_S };
 	int r = suite->protocol_version == TLS13_VERSION_WIRE ? export_tls13(h, suite) : export_tls12(h, suite);
 	audit_first_records(h, suite);
+	/* law 1: OpenSSL sealed the tickets with these keys; the owner begins behind them */
 	if (mutant("tickets-uncounted"))
 		h->part.write_sequence = 0;
 	return r;

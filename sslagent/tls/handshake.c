@@ -123,7 +123,7 @@ static enum refusal refusal_of_error(unsigned long error)
 	return REFUSAL_MESSAGE;
 }
 
-static int fail(struct handshake *h, const char *cause)
+static int handshake_fail(struct handshake *h, const char *cause)
 {
 	unsigned long error = ERR_peek_error();
 	const char *reason = error ? ERR_reason_error_string(error) : NULL;
@@ -153,21 +153,21 @@ int handshake_on_verify(int ok, X509_STORE_CTX *store)
 	return ok;
 }
 
-static int done(struct handshake *h)
+static int handshake_done(struct handshake *h)
 {
 	size_t certificate_len;
 
 	if (h->bio.in_len > 0 || SSL_has_pending(h->ssl))
-		return fail(h, "bytes behind the client's Finished in its record");
+		return handshake_fail(h, "bytes behind the client's Finished in its record");
 	handshake_certificate(h, &certificate_len);
 	/* Such a connection could never move: the certificate that the backend knows must move with it. */
 	if (certificate_len > CERTIFICATE_MAX)
-		return fail(h, "the client's certificate is too large for a SESS_OBJ");
+		return handshake_fail(h, "the client's certificate is too large for a SESS_OBJ");
 	handshake_move(h, HANDSHAKE_COMPLETE);
 	return HANDSHAKE_DONE;
 }
 
-static int step(struct handshake *h)
+static int handshake_go(struct handshake *h)
 {
 	ERR_clear_error();
 	export_watch(h);
@@ -175,13 +175,13 @@ static int step(struct handshake *h)
 	export_watch(NULL);
 	export_watch_output(h);
 	if (r == 1)
-		return done(h);
+		return handshake_done(h);
 	h->bio.in_len = 0; /* the caller frees its record; OpenSSL has read it, or failed */
 
 	switch (SSL_get_error(h->ssl, r)) {
 	case SSL_ERROR_WANT_READ: return HANDSHAKE_MORE;
 	case SSL_ERROR_WANT_CLIENT_HELLO_CB: handshake_move(h, HANDSHAKE_IS_PARKED); return HANDSHAKE_PARKED;
-	default: return fail(h, NULL);
+	default: return handshake_fail(h, NULL);
 	}
 }
 
@@ -206,7 +206,7 @@ static int refuse_hello(struct handshake *h)
 	static const uint8_t alert[] = { TLS_ALERT, 3, 3, 0, 2, TLS_ALERT_FATAL, TLS_ALERT_ILLEGAL_PARAMETER };
 
 	BIO_write(SSL_get_wbio(h->ssl), alert, sizeof alert);
-	int r = fail(h, "the hello claims too many bytes");
+	int r = handshake_fail(h, "the hello claims too many bytes");
 	h->refusal = REFUSAL_HELLO;
 	return r;
 }
@@ -223,7 +223,7 @@ static int step_with(struct handshake *h, const uint8_t *record, size_t len)
 {
 	h->bio.in = record;
 	h->bio.in_len = len;
-	return step(h);
+	return handshake_go(h);
 }
 
 /* Nobody reads what is skipped, so it may as well be shorter. */
@@ -242,7 +242,7 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 		return CSSL_E_STATE;
 	const char *point = h->records++ == 0 ? "handshake.hello" : "handshake.before_finished";
 	if (fault_at(point, NULL, NULL) == FAULT_FAIL)
-		return fail(h, "fault point");
+		return handshake_fail(h, "fault point");
 	/* In TLS 1.3 it means nothing, and the second hello comes behind it (RFC 8446 D.4). */
 	if (record[0] == TLS_CHANGE_CIPHER_SPEC && SSL_version(h->ssl) < TLS1_3_VERSION)
 		client_hello_watch_end(&h->watch);
@@ -261,7 +261,7 @@ int handshake_violation(struct handshake *h, const struct tls_record_header *bad
 
 	tls_record_header_write(record, bad->type, bad->version, length);
 	int r = handshake_feed(h, record, sizeof record);
-	return r > 0 ? fail(h, "what came is no record") : r;
+	return r > 0 ? handshake_fail(h, "what came is no record") : r;
 }
 
 void handshake_pulled(struct handshake *h, enum session_answer answer)
@@ -276,7 +276,7 @@ int handshake_continue(struct handshake *h)
 	handshake_move(h, HANDSHAKE_FEEDING);
 	if (h->pull == PULL_WAITS)
 		h->pull = PULL_ENDED;
-	return step(h);
+	return handshake_go(h);
 }
 
 void handshake_rest(struct handshake *h)
@@ -350,7 +350,7 @@ const uint8_t *handshake_certificate(struct handshake *h, size_t *len)
 	return h->certificate;
 }
 
-static void copy_name(char *out, size_t cap, const void *name, size_t len)
+static void fact_copy(char *out, size_t cap, const void *name, size_t len)
 {
 	if (len >= cap || memchr(name, '\0', len))
 		len = 0;
@@ -384,10 +384,10 @@ int handshake_fill_facts(struct handshake *h, SSL_SESSION *session, struct sessi
 		out->session_id_len = SESSION_ID_LEN;
 	}
 	if (l->source->origin)
-		copy_name(out->origin, sizeof out->origin, l->source->origin, strlen(l->source->origin));
-	copy_name(out->listener, sizeof out->listener, l->conf->name, strlen(l->conf->name));
-	copy_name(out->server_name, sizeof out->server_name, h->hello.server_name, strlen(h->hello.server_name));
+		fact_copy(out->origin, sizeof out->origin, l->source->origin, strlen(l->source->origin));
+	fact_copy(out->listener, sizeof out->listener, l->conf->name, strlen(l->conf->name));
+	fact_copy(out->server_name, sizeof out->server_name, h->hello.server_name, strlen(h->hello.server_name));
 	if (alpn)
-		copy_name(out->alpn, sizeof out->alpn, alpn, alpn_len);
+		fact_copy(out->alpn, sizeof out->alpn, alpn, alpn_len);
 	return 0;
 }

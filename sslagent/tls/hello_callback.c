@@ -10,7 +10,7 @@
 /* A hello may list hundreds of identities; clients offer one or two. */
 #define IDENTITIES_MAX 4u
 
-static struct wire_reader extension(SSL *ssl, unsigned type)
+static struct wire_reader hello_extension(SSL *ssl, unsigned type)
 {
 	const unsigned char *data = NULL;
 	size_t len = 0;
@@ -29,9 +29,10 @@ static void read_extended_master_secret(SSL *ssl, struct hello *out)
 	out->ems = offered ? HELLO_WITH_EMS : HELLO_WITHOUT_EMS;
 }
 
-/* 1: this agent has the session; 0: look further. Notes a session that is elsewhere, unless a pull has ended in vain.
+/* true: this agent has the session; else look further. Notes a session that is elsewhere, unless a pull has ended in
+ * vain.
  */
-static bool look_for(struct handshake *h, const uint8_t *id, size_t len)
+static bool hello_look_for(struct handshake *h, const uint8_t *id, size_t len)
 {
 	if (len != SESSION_ID_LEN)
 		return false;
@@ -47,14 +48,14 @@ static bool look_for(struct handshake *h, const uint8_t *id, size_t len)
 /* RFC 8446 4.2.11. */
 static bool look_for_identities(struct handshake *h)
 {
-	struct wire_reader r = extension(h->ssl, TLSEXT_TYPE_psk);
+	struct wire_reader r = hello_extension(h->ssl, TLSEXT_TYPE_psk);
 	struct wire_reader list = wire_sub(&r, wire_u16(&r));
 
 	for (unsigned i = 0; i < IDENTITIES_MAX && wire_left(&list) > 0; i++) {
 		uint16_t len = wire_u16(&list);
 		const uint8_t *id = wire_bytes(&list, len);
 		wire_u32(&list); /* obfuscated age */
-		if (id && look_for(h, id, len))
+		if (id && hello_look_for(h, id, len))
 			return true;
 	}
 	return false;
@@ -65,7 +66,7 @@ static bool look_for_session_id(struct handshake *h)
 	const unsigned char *id = NULL;
 	size_t len = SSL_client_hello_get0_session_id(h->ssl, &id);
 
-	return len > 0 && look_for(h, id, len);
+	return len > 0 && hello_look_for(h, id, len);
 }
 
 /* The session_ticket extension of RFC 5077: may be empty. A client that sends a ticket has invented its session id. */

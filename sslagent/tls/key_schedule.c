@@ -23,8 +23,8 @@ EVP_KDF_CTX *key_schedule_create(enum tls_algorithms a)
 }
 
 /* HKDF-Expand-Label(secret, label, "", len), RFC 8446 7.1. */
-static int expand(EVP_KDF_CTX *k, const struct cipher_suite *suite, const uint8_t *secret, const char *label,
-	uint8_t *out, size_t len)
+static int key_schedule_expand(EVP_KDF_CTX *k, const struct cipher_suite *suite, const uint8_t *secret,
+	const char *label, uint8_t *out, size_t len)
 {
 	static int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
 	const OSSL_PARAM params[] = {
@@ -43,17 +43,17 @@ static int expand(EVP_KDF_CTX *k, const struct cipher_suite *suite, const uint8_
 
 int key_schedule_derive(EVP_KDF_CTX *k, const struct cipher_suite *suite, struct direction_keys *d)
 {
-	const int r = expand(k, suite, d->secret, "key", d->key, suite->key_len);
+	const int r = key_schedule_expand(k, suite, d->secret, "key", d->key, suite->key_len);
 
 	d->key_len = suite->key_len;
 	d->iv_len = suite->iv_len;
-	return r < 0 ? r : expand(k, suite, d->secret, "iv", d->iv, suite->iv_len);
+	return r < 0 ? r : key_schedule_expand(k, suite, d->secret, "iv", d->iv, suite->iv_len);
 }
 
 int key_schedule_next_secret(EVP_KDF_CTX *k, const struct cipher_suite *suite, const uint8_t *secret, uint8_t *out)
 {
 	uint8_t next[TRAFFIC_SECRET_MAX];
-	const int r = expand(k, suite, secret, "traffic upd", next, suite->hash_len);
+	const int r = key_schedule_expand(k, suite, secret, "traffic upd", next, suite->hash_len);
 
 	if (r == 0)
 		memcpy(out, next, suite->hash_len);
@@ -61,8 +61,8 @@ int key_schedule_next_secret(EVP_KDF_CTX *k, const struct cipher_suite *suite, c
 	return r;
 }
 
-static int prf(enum tls_algorithms a, const struct cipher_suite *suite, const struct tls12_secrets *s, uint8_t *out,
-	size_t len)
+static int key_schedule_prf(enum tls_algorithms a, const struct cipher_suite *suite, const struct tls12_secrets *s,
+	uint8_t *out, size_t len)
 {
 	static const char label[] = "key expansion";
 	uint8_t seed[sizeof label - 1 + 2 * TLS_RANDOM_LEN];
@@ -84,7 +84,7 @@ static int prf(enum tls_algorithms a, const struct cipher_suite *suite, const st
 	return done ? 0 : CSSL_E_CRYPTO;
 }
 
-static const uint8_t *take(uint8_t *to, uint8_t *to_len, const uint8_t *from, uint8_t len)
+static const uint8_t *key_schedule_take(uint8_t *to, uint8_t *to_len, const uint8_t *from, uint8_t len)
 {
 	memcpy(to, from, len);
 	*to_len = len;
@@ -101,17 +101,17 @@ void key_schedule_cut_block(const struct cipher_suite *suite, const uint8_t *blo
 {
 	const uint8_t *at = block;
 
-	at = take(client_write->key, &client_write->key_len, at, suite->key_len);
-	at = take(server_write->key, &server_write->key_len, at, suite->key_len);
-	at = take(client_write->iv, &client_write->iv_len, at, suite->iv_len);
-	take(server_write->iv, &server_write->iv_len, at, suite->iv_len);
+	at = key_schedule_take(client_write->key, &client_write->key_len, at, suite->key_len);
+	at = key_schedule_take(server_write->key, &server_write->key_len, at, suite->key_len);
+	at = key_schedule_take(client_write->iv, &client_write->iv_len, at, suite->iv_len);
+	key_schedule_take(server_write->iv, &server_write->iv_len, at, suite->iv_len);
 }
 
 int key_schedule_expand_block(enum tls_algorithms a, const struct cipher_suite *suite, const struct tls12_secrets *s,
 	struct direction_keys *client_write, struct direction_keys *server_write)
 {
 	uint8_t block[KEY_BLOCK_MAX];
-	int r = prf(a, suite, s, block, key_schedule_block_len(suite));
+	int r = key_schedule_prf(a, suite, s, block, key_schedule_block_len(suite));
 
 	if (r == 0)
 		key_schedule_cut_block(suite, block, client_write, server_write);

@@ -113,7 +113,6 @@ int live_step_keys(struct live *l, struct live_direction *d)
 	return r;
 }
 
-/* 1 when the keys have the lengths of the suite, else 0. */
 static bool keys_fit(const struct cipher_suite *suite, const struct direction_keys *d)
 {
 	if (suite->protocol_version == TLS13_VERSION_WIRE)
@@ -137,6 +136,7 @@ static bool is_unsafe(const struct cipher_suite *suite, const struct live_part *
 	bool first_ownership = epoch == 1 && part->epoch == 1 && start == LIVE_CONTINUES;
 	bool tls12 = suite->protocol_version == TLS12_VERSION_WIRE;
 
+	/* law 2: each ownership has a higher epoch; only the first continues the handshake, in the same one */
 	if (epoch == 0 || (epoch <= part->epoch && !first_ownership))
 		return true;
 	if (tls12 && at->write_sequence >= TLS12_NONCE_SEQUENCE_MAX)
@@ -159,6 +159,7 @@ static int direction_start(
 	d->loaded.bytes = d->keys.key;
 	if (!live_is_tls13(l))
 		return 0;
+	/* law 3: the keys of the generation that RAgent committed, not of the one in the copy */
 	for (uint32_t g = from; r == 0 && g < to && !mutant("generation-ignored"); g++)
 		r = key_schedule_next_secret(l->pool->schedule, l->suite, d->keys.secret, d->keys.secret);
 	d->generation = to;
@@ -179,6 +180,7 @@ static int start_directions(struct live *l, const struct live_part *part, const 
 	if (r < 0)
 		return r;
 	l->read.sequence = at->read_sequence;
+	/* law 3: the copy is older than the records that the owner before sealed */
 	l->write.sequence = mutant("position-ignored") ? part->write_sequence : at->write_sequence;
 	return 0;
 }
@@ -208,6 +210,8 @@ int live_create(struct live_pool *p, const struct live_part *part, uint16_t ciph
 		.state = LIVE_OWNS,
 		.end_reason = END_DONE };
 	memcpy(l->nonce_base, part->record_nonce, sizeof l->nonce_base);
+	/* law 5: the owner before may have sealed here already. Law 6: it may have owed a KeyUpdate, which is still
+	 * owed. */
 	bool in_doubt = start == LIVE_TAKES_OVER && !mutant("key-update-omitted");
 	if (live_is_tls13(l) && (in_doubt || part->key_update == KEY_UPDATE_OWED))
 		l->owed = OWES_KEY_UPDATE;
@@ -272,6 +276,7 @@ int live_describe(const struct live *l, enum live_moment moment, struct live_par
 	describe_keys(l, &l->write, &out->server_write);
 	if (moment == LIVE_NOW || !live_is_tls13(l))
 		return 0;
+	/* Law 6: this copy goes to RAgent before the KeyUpdate, so it is that of the time behind it. */
 	out->write_generation++;
 	out->write_sequence = 0;
 	out->key_update = KEY_UPDATE_NOT_OWED;
@@ -281,6 +286,7 @@ int live_describe(const struct live *l, enum live_moment moment, struct live_par
 
 void live_freeze(struct live *l, struct live_part *out)
 {
+	/* law 7: the state that can seal, and the loaded keys, go in the function that exports */
 	l->frozen_state = l->state;
 	live_move(l, LIVE_FROZEN);
 	live_describe(l, LIVE_NOW, out);
@@ -291,6 +297,7 @@ void live_freeze(struct live *l, struct live_part *out)
 
 int live_thaw(struct live *l, uint16_t epoch)
 {
+	/* law 7: what was frozen goes on only in a later epoch */
 	if (epoch <= l->epoch)
 		return CSSL_E_UNSAFE;
 	l->epoch = epoch;

@@ -138,7 +138,7 @@ struct live_position live_position(const struct live *l);
 /* So many of the records that were opened last have a message whose end has not come (RFC 8446 5.1): at most four. They
  * are not consumed, because only this owner has what they said. */
 unsigned live_unfinished(const struct live *l);
-/* 1: the epoch is a part of each nonce (TLS 1.2 with AES-GCM), else 0. */
+/* Is the epoch a part of each nonce (TLS 1.2 with AES-GCM)? */
 bool live_has_record_nonce(const struct live *l);
 
 #endif

@@ -22,7 +22,7 @@ static int fail_for(struct live *l, enum tls_alert alert, enum end_reason reason
 	return error;
 }
 
-static int fail(struct live *l, enum tls_alert alert, int error)
+static int live_fail(struct live *l, enum tls_alert alert, int error)
 {
 	return fail_for(l, alert, END_RECORD_VIOLATION, error);
 }
@@ -43,7 +43,7 @@ uint64_t live_key_update_wait_ms(const struct live *l, uint64_t now_ms)
 	return l->rate.key_updates_paid_ms > free_ms ? l->rate.key_updates_paid_ms - free_ms : 0;
 }
 
-/* 1, or 0: the client had to wait, or too many in a row made it wait. A short wait shows only that one was opened late.
+/* false: the client had to wait, or too many in a row made it wait. A short wait shows only that one was opened late.
  */
 static bool takes_key_update(struct live *l, uint64_t now_ms)
 {
@@ -61,7 +61,7 @@ static bool takes_key_update(struct live *l, uint64_t now_ms)
 static int count_dataless(struct live *l)
 {
 	if (++l->rate.dataless > LIVE_DATALESS_RECORDS_PER_S)
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_EXHAUSTED);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_EXHAUSTED);
 	return 0;
 }
 
@@ -78,7 +78,7 @@ static int judge_data(struct live *l, const struct content *c, struct live_recor
 {
 	/* No other type stands between the records of a message (RFC 8446 5.1, RFC 5246 6.2.1). */
 	if (l->hello_left > 0 || l->begun_len > 0)
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	*out = (struct live_record){ .content = LIVE_DATA, .data = c->data, .len = c->len };
 	return c->len == 0 ? count_dataless(l) : 0;
 }
@@ -103,19 +103,19 @@ static int alert_kills(struct live *l, uint8_t description, struct live_record *
 static int judge_alert(struct live *l, const struct content *c, struct live_record *out)
 {
 	if (c->len != 2) /* neither fragmented nor coalesced (RFC 8446 5.1); OpenSSL and others never did in TLS 1.2 */
-		return fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_RANGE);
+		return live_fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_RANGE);
 
 	uint8_t level = c->data[0], description = c->data[1];
 	out->content = LIVE_IGNORED;
 	if (live_is_tls13(l)) {
 		if (l->begun_len > 0 && (description == TLS_ALERT_CLOSE_NOTIFY || description == ALERT_USER_CANCELED))
-			return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE); /* as judge_data() */
+			return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE); /* as judge_data() */
 		if (description == TLS_ALERT_CLOSE_NOTIFY)
 			return alert_closes(l, out);
 		return description == ALERT_USER_CANCELED ? count_dataless(l) : alert_kills(l, description, out);
 	}
 	if (level != TLS_ALERT_WARNING && level != TLS_ALERT_FATAL)
-		return fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
+		return live_fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
 	if (level == TLS_ALERT_FATAL)
 		return alert_kills(l, description, out);
 	return description == TLS_ALERT_CLOSE_NOTIFY ? alert_closes(l, out) : count_dataless(l);
@@ -130,11 +130,11 @@ static int join_key_update(struct live *l, const struct content *c, struct wire_
 	l->begun_len += (uint8_t)len;
 	*out = wire_reader(l->begun, l->begun_len);
 	if (l->begun[0] != HANDSHAKE_KEY_UPDATE)
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	wire_u8(out);
 	if (wire_u24(out) != 1 && l->begun_len >= HANDSHAKE_HEADER_LEN)
-		return fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_RANGE);
-	return c->len > len ? fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TRAILING) : 0;
+		return live_fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_RANGE);
+	return c->len > len ? live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TRAILING) : 0;
 }
 
 /* RFC 8446 4.6.3: it ends at a record boundary, because the key changes after it (5.1). All other post-handshake
@@ -149,13 +149,13 @@ static int judge_key_update(struct live *l, const struct content *c, struct live
 	if (l->begun_len < KEY_UPDATE_LEN) {
 		l->begun_records++;
 		l->begun_bytes += (uint32_t)c->record_len;
-		return l->begun_bytes > BEGUN_BYTES_MAX ? fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TOO_LONG)
+		return l->begun_bytes > BEGUN_BYTES_MAX ? live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TOO_LONG)
 							: count_dataless(l);
 	}
 	const uint8_t request = wire_u8(&message);
 	l->begun_bytes = l->begun_len = l->begun_records = 0;
 	if (request > 1)
-		return fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
+		return live_fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
 	if (!takes_key_update(l, c->now_ms) || l->read.generation == UINT32_MAX)
 		return fail_for(l, TLS_ALERT_UNEXPECTED_MESSAGE, END_KEY_UPDATE_FLOOD, CSSL_E_EXHAUSTED);
 	if (live_step_keys(l, &l->read) < 0)
@@ -178,36 +178,36 @@ static int judge_renegotiation(struct live *l, const struct content *c, struct l
 		uint32_t len = wire_u24(&r);
 
 		if (c->len < HANDSHAKE_HEADER_LEN || type != HANDSHAKE_CLIENT_HELLO)
-			return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+			return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 		if (l->renegotiation != HELLO_NONE)
 			return fail_for(l, TLS_ALERT_UNEXPECTED_MESSAGE, END_RENEGOTIATION, CSSL_E_STATE);
 		if (len > RENEGOTIATION_HELLO_MAX)
-			return fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_TOO_LONG);
+			return live_fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_TOO_LONG);
 		l->renegotiation = HELLO_WARNING_DUE;
 		l->hello_left = len;
 	}
 	if (wire_left(&r) > l->hello_left) /* more bytes after the hello in the same record */
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TRAILING);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TRAILING);
 	l->hello_left -= (uint32_t)wire_left(&r);
 	out->content = LIVE_IGNORED;
 	return count_dataless(l);
 }
 
-static int judge(struct live *l, const struct content *c, struct live_record *out)
+static int live_open_judge(struct live *l, const struct content *c, struct live_record *out)
 {
 	size_t max = live_fragment_max(l);
 
 	if (c->len > max) /* RFC 6066 4 binds both sides */
-		return fail(l, TLS_ALERT_RECORD_OVERFLOW, CSSL_E_TOO_LONG);
+		return live_fail(l, TLS_ALERT_RECORD_OVERFLOW, CSSL_E_TOO_LONG);
 	if (c->type == TLS_APPLICATION_DATA)
 		return judge_data(l, c, out);
 	if (c->len == 0) /* RFC 8446 5.4, RFC 5246 6.2.1 */
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_RANGE);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_RANGE);
 	if (c->type == TLS_ALERT)
 		return judge_alert(l, c, out);
 	if (c->type == TLS_HANDSHAKE)
 		return live_is_tls13(l) ? judge_key_update(l, c, out) : judge_renegotiation(l, c, out);
-	return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+	return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 }
 
 static int open_body(struct live *l, const struct record_operation *o)
@@ -215,7 +215,7 @@ static int open_body(struct live *l, const struct record_operation *o)
 	int r = l->read.sequence == UINT64_MAX ? CSSL_E_AUTH : record_aead_open(l->pool->aead, &l->read.loaded, o);
 
 	if (r == CSSL_E_AUTH)
-		return fail(l, TLS_ALERT_BAD_RECORD_MAC, r);
+		return live_fail(l, TLS_ALERT_BAD_RECORD_MAC, r);
 	if (r < 0)
 		return fail_for(l, TLS_ALERT_INTERNAL_ERROR, END_INTERNAL, r);
 	l->read.sequence++;
@@ -230,11 +230,11 @@ static int open_tls13(struct live *l, const struct tls_record *record, struct co
 
 	if (h->type !=
 		TLS_APPLICATION_DATA) /* plaintext, change_cipher_spec included, after the handshake (RFC 8446 5) */
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	if (h->length > TLS13_CIPHERTEXT_MAX)
-		return fail(l, TLS_ALERT_RECORD_OVERFLOW, CSSL_E_TOO_LONG);
+		return live_fail(l, TLS_ALERT_RECORD_OVERFLOW, CSSL_E_TOO_LONG);
 	if (h->length < RECORD_TAG_LEN)
-		return fail(l, TLS_ALERT_BAD_RECORD_MAC, CSSL_E_AUTH);
+		return live_fail(l, TLS_ALERT_BAD_RECORD_MAC, CSSL_E_AUTH);
 
 	struct record_operation o = { .ad = record->bytes,
 		.ad_len = TLS_RECORD_HEADER_LEN,
@@ -246,13 +246,13 @@ static int open_tls13(struct live *l, const struct tls_record *record, struct co
 	if (r < 0)
 		return r;
 	if (o.len > TLS13_INNER_PLAINTEXT_MAX)
-		return fail(l, TLS_ALERT_RECORD_OVERFLOW, CSSL_E_TOO_LONG);
+		return live_fail(l, TLS_ALERT_RECORD_OVERFLOW, CSSL_E_TOO_LONG);
 
 	size_t len = o.len;
 	while (len > 0 && body[len - 1] == 0)
 		len--;
 	if (len == 0)
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	out->type = body[len - 1];
 	out->data = body;
 	out->len = len - 1;
@@ -268,11 +268,11 @@ static int open_tls12(struct live *l, const struct tls_record *record, struct co
 	uint8_t ad[TLS12_AD_LEN];
 
 	if (h->version != TLS12_VERSION_WIRE)
-		return fail(l, TLS_ALERT_PROTOCOL_VERSION, CSSL_E_VERSION);
+		return live_fail(l, TLS_ALERT_PROTOCOL_VERSION, CSSL_E_VERSION);
 	if (h->type == TLS_CHANGE_CIPHER_SPEC)
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+		return live_fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	if (h->length < explicit_len + RECORD_TAG_LEN)
-		return fail(l, TLS_ALERT_BAD_RECORD_MAC, CSSL_E_AUTH);
+		return live_fail(l, TLS_ALERT_BAD_RECORD_MAC, CSSL_E_AUTH);
 
 	struct record_operation o = {
 		.ad = ad, .ad_len = sizeof ad, .in = body, .len = h->length - explicit_len - RECORD_TAG_LEN, .out = body
@@ -300,7 +300,7 @@ int live_open(struct live *l, const struct tls_record *record, uint64_t now_ms, 
 	}
 	rate_turn(&l->rate, now_ms);
 	int r = live_is_tls13(l) ? open_tls13(l, record, &c) : open_tls12(l, record, &c);
-	return r < 0 ? r : judge(l, &c, out);
+	return r < 0 ? r : live_open_judge(l, &c, out);
 }
 
 enum tls_alert live_alert_owed(const struct live *l)

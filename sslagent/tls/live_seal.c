@@ -1,5 +1,5 @@
-/* live_seal.c: seals this agent's records. Every record goes through seal(), which keeps law 1: the state must allow
- * it, the nonce is the next of this key, and it is used once. */
+/* live_seal.c: seals this agent's records. Every record goes through live_seal_record(), which keeps law 1: the state
+ * must allow it, the nonce is the next of this key, and it is used once. */
 #include <assert.h>
 #include <string.h>
 
@@ -73,6 +73,7 @@ static void put_explicit_nonce(struct live *l, uint8_t *out)
 	struct wire_reader r = wire_reader(l->nonce_base, sizeof l->nonce_base);
 	struct wire_writer w = wire_writer(out, sizeof l->nonce_base);
 
+	/* laws 2 and 5: the epoch makes nonces fresh, whatever the owner before sealed */
 	uint64_t epoch = mutant("epoch-dropped") ? 0 : l->epoch;
 
 	wire_put_u64(&w, wire_u64(&r) + (epoch << 48) + l->write.sequence);
@@ -97,7 +98,7 @@ static int seal_tls12(struct live *l, const struct sealing *s, struct record_ope
 	return record_aead_seal(l->pool->aead, &l->write.loaded, o, NULL);
 }
 
-static void audit(const struct live *l, const struct sealing *s, const uint8_t *nonce, size_t len)
+static void live_audit_sealed(const struct live *l, const struct sealing *s, const uint8_t *nonce, size_t len)
 {
 	audit_sealed(&(struct audit_sealing){ .connection = l->connection.bytes,
 			     .epoch = l->epoch,
@@ -109,11 +110,12 @@ static void audit(const struct live *l, const struct sealing *s, const uint8_t *
 		s->out, len);
 }
 
-static ptrdiff_t seal(struct live *l, const struct sealing *s)
+static ptrdiff_t live_seal_record(struct live *l, const struct sealing *s)
 {
 	size_t len = s->len + live_overhead(l);
 	struct record_operation o = { .in = s->data, .len = s->len, .out = s->out + live_plaintext_offset(l) };
 
+	/* laws 6 and 7: not while a KeyUpdate is not committed, and never again once it is frozen */
 	if (l->state != LIVE_OWNS && !(l->state == LIVE_FROZEN && mutant("frozen-owner-seals")))
 		return CSSL_E_STATE;
 	if (l->write.sequence >= (live_is_tls13(l) ? UINT64_MAX : TLS12_SEQUENCE_END)) {
@@ -125,7 +127,7 @@ static ptrdiff_t seal(struct live *l, const struct sealing *s)
 		live_move(l, LIVE_ENDED);
 		return r;
 	}
-	audit(l, s, o.nonce, len);
+	live_audit_sealed(l, s, o.nonce, len);
 	if (fault_at("live.reuse", NULL, NULL) != FAULT_FAIL)
 		l->write.sequence++;
 	return (ptrdiff_t)len;
@@ -134,16 +136,17 @@ static ptrdiff_t seal(struct live *l, const struct sealing *s)
 ptrdiff_t live_seal(struct live *l, const uint8_t *data, size_t len, uint8_t *out)
 {
 	assert(len <= live_fragment_max(l));
+	/* law 5: in doubt, nothing but the KeyUpdate that is due may use the next nonce */
 	if (live_due(l) != LIVE_NOTHING_DUE)
 		return CSSL_E_STATE;
-	return seal(l, &(struct sealing){ TLS_APPLICATION_DATA, data, len, out });
+	return live_seal_record(l, &(struct sealing){ TLS_APPLICATION_DATA, data, len, out });
 }
 
 ptrdiff_t live_seal_alert(struct live *l, enum tls_alert_level level, enum tls_alert description,
 	uint8_t out[static LIVE_SMALL_RECORD_MAX])
 {
 	uint8_t alert[2] = { (uint8_t)level, (uint8_t)description };
-	ptrdiff_t len = seal(l, &(struct sealing){ TLS_ALERT, alert, sizeof alert, out });
+	ptrdiff_t len = live_seal_record(l, &(struct sealing){ TLS_ALERT, alert, sizeof alert, out });
 
 	if (len < 0)
 		return len;
@@ -164,7 +167,7 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 
 	if (!live_is_tls13(l) || l->state != LIVE_OWNS || l->write.generation == UINT32_MAX)
 		return CSSL_E_STATE;
-	ptrdiff_t len = seal(l, &(struct sealing){ TLS_HANDSHAKE, message, sizeof message, out });
+	ptrdiff_t len = live_seal_record(l, &(struct sealing){ TLS_HANDSHAKE, message, sizeof message, out });
 	if (len < 0)
 		return len;
 	if (fault_at("keyupdate.sealed", NULL, NULL) == FAULT_FAIL || live_step_keys(l, &l->write) < 0) {
@@ -174,6 +177,7 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 	l->owed = OWES_NOTHING;
 	if (request)
 		l->asked = ASKED_KEY_UPDATE;
+	/* law 6: else RAgent would not know the generation of the next record */
 	if (!mutant("commit-not-awaited"))
 		live_move(l, LIVE_UNCOMMITTED);
 	return len;
@@ -181,6 +185,7 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 
 void live_committed(struct live *l, uint32_t write_generation)
 {
+	/* law 6: ACCEPTED of an earlier generation does not commit this one */
 	if (write_generation < l->write.generation)
 		return;
 	if (l->state == LIVE_UNCOMMITTED)

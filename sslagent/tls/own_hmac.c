@@ -9,7 +9,8 @@
 #include <openssl/params.h>
 #include <string.h>
 
-bool own_hmac_begin(struct own_hmac *h)
+/* Under the last key. */
+static bool own_hmac_begin(struct own_hmac *h)
 {
 	uint8_t inner[OWN_BLOCK_MAX];
 
@@ -39,7 +40,8 @@ bool own_hmac_key(struct own_hmac *h, struct own_bytes key)
 	return ok;
 }
 
-bool own_hmac_end(struct own_hmac *h, uint8_t *out)
+/* hash->len bytes. */
+static bool own_hmac_end(struct own_hmac *h, uint8_t *out)
 {
 	uint8_t inner[OWN_HASH_MAX];
 	bool ok = EVP_DigestFinal_ex(h->ctx, inner, NULL) == 1 && EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
@@ -102,7 +104,7 @@ static void on_mac_free(void *mac)
 	OPENSSL_clear_free(m, sizeof *m);
 }
 
-static bool begin(struct own_hmac *m, const uint8_t *key, size_t len)
+static bool own_hmac_begin_with(struct own_hmac *m, const uint8_t *key, size_t len)
 {
 	return m->hash && own_hmac_key(m, (struct own_bytes){ key, len }) && own_hmac_begin(m);
 }
@@ -115,7 +117,7 @@ static int on_mac_set(void *mac, const OSSL_PARAM *params)
 
 	if (digest && digest->data_type == OSSL_PARAM_UTF8_STRING)
 		m->hash = own_hash_named(digest->data);
-	return (!digest || m->hash) && (!key || begin(m, key->data, key->data_size));
+	return (!digest || m->hash) && (!key || own_hmac_begin_with(m, key->data, key->data_size));
 }
 
 static const OSSL_PARAM *on_mac_settable(void *mac, void *provider)
@@ -139,7 +141,7 @@ static int on_mac_init(void *mac, const unsigned char *key, size_t len, const OS
 
 	if (!on_mac_set(m, params))
 		return 0;
-	return key ? begin(m, key, len) : m->hash && own_hmac_begin(m);
+	return key ? own_hmac_begin_with(m, key, len) : m->hash && own_hmac_begin(m);
 }
 
 static int on_mac_update(void *mac, const unsigned char *in, size_t len)

@@ -73,6 +73,7 @@ static bool read_params(const OSSL_PARAM *p, struct derivation *d)
 	for (; p && p->key; p++) {
 		const struct own_bytes value = { p->data, p->data_size };
 		for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
+			/* the first letter spares most calls: this runs for each secret of each handshake */
 			if (p->key[0] == rows[i].name[0] && strcmp(p->key, rows[i].name) == 0)
 				*rows[i].to = value;
 		if (p->data_type == OSSL_PARAM_UTF8_STRING && strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0)
@@ -88,7 +89,7 @@ static bool read_params(const OSSL_PARAM *p, struct derivation *d)
 	return d->hmac.hash != NULL;
 }
 
-static bool derive(
+static bool own_derive(
 	int (*run)(struct derivation *d, uint8_t *out, size_t len), const OSSL_PARAM params[], uint8_t *out, size_t len)
 {
 	struct derivation d = { .mode = -1 };
@@ -104,7 +105,7 @@ static bool derive(
 
 /* --- TLS 1.3 --- */
 
-static size_t put(uint8_t *to, struct own_bytes b)
+static size_t own_put(uint8_t *to, struct own_bytes b)
 {
 	if (b.len > 0)
 		memcpy(to, b.data, b.len);
@@ -117,10 +118,10 @@ static bool expand_label(struct derivation *d, struct own_bytes key, struct own_
 	uint8_t info[LABEL_MAX] = { (uint8_t)(len >> 8), (uint8_t)len, (uint8_t)(d->prefix.len + d->label.len) };
 	size_t at = 3;
 
-	at += put(info + at, d->prefix);
-	at += put(info + at, d->label);
+	at += own_put(info + at, d->prefix);
+	at += own_put(info + at, d->label);
 	info[at++] = (uint8_t)context.len;
-	at += put(info + at, context);
+	at += own_put(info + at, context);
 	return len <= UINT16_MAX && own_hkdf_expand(&d->hmac, key, (struct own_bytes){ info, at }, out, len);
 }
 
@@ -154,7 +155,7 @@ static int tls13_kdf(struct derivation *d, uint8_t *out, size_t len)
 
 static int on_tls13_kdf(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM params[])
 {
-	return derive(tls13_kdf, params, out, len);
+	return own_derive(tls13_kdf, params, out, len);
 }
 
 /* --- TLS 1.2 --- */
@@ -182,7 +183,7 @@ static int tls12_prf(struct derivation *d, uint8_t *out, size_t len)
 
 static int on_tls12_prf(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM params[])
 {
-	return derive(tls12_prf, params, out, len);
+	return own_derive(tls12_prf, params, out, len);
 }
 
 /* --- as algorithms --- */
@@ -192,15 +193,15 @@ static void *on_new(void *provider)
 	return provider; /* there is no state, but NULL would mean failure */
 }
 
-static void on_free(void *kdf)
+static void own_on_free(void *kdf)
 {
 }
 
 static const OSSL_DISPATCH tls13_kdf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))on_new },
-	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_tls13_kdf },
+	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))own_on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_tls13_kdf },
 	{ 0, NULL } };
 static const OSSL_DISPATCH tls12_prf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))on_new },
-	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_tls12_prf },
+	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))own_on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_tls12_prf },
 	{ 0, NULL } };
 static const OSSL_ALGORITHM kdf_algorithms[] = { { OSSL_KDF_NAME_TLS1_3_KDF, OWN_PROVIDER_PROPERTIES,
 							 tls13_kdf_functions, NULL },

@@ -21,7 +21,7 @@ struct result {
 	size_t len;
 };
 
-static bool equal(const struct result *a, const struct result *b)
+static bool check_equal(const struct result *a, const struct result *b)
 {
 	return a->len > 0 && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
@@ -29,7 +29,7 @@ static bool equal(const struct result *a, const struct result *b)
 /* --- HMAC --- */
 
 /* Key and data begin where the input does. */
-static struct result mac(OSSL_LIB_CTX *library, const char *query, const char *hash, const uint8_t *input,
+static struct result check_mac(OSSL_LIB_CTX *library, const char *query, const char *hash, const uint8_t *input,
 	size_t key_len, size_t data_len)
 {
 	struct result r = { .len = 0 };
@@ -50,9 +50,9 @@ static bool macs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const
 
 	for (unsigned i = 0; ok && i < 12; i++) {
 		const size_t key = key_lens[i / 3], data = data_lens[i % 3];
-		struct result ours = mac(library, OURS, hash->name, input, key, data);
-		struct result theirs = mac(library, THEIRS, hash->name, input, key, data);
-		ok = equal(&ours, &theirs);
+		struct result ours = check_mac(library, OURS, hash->name, input, key, data);
+		struct result theirs = check_mac(library, THEIRS, hash->name, input, key, data);
+		ok = check_equal(&ours, &theirs);
 	}
 	return ok;
 }
@@ -66,7 +66,7 @@ struct kdf_input {
 	int mode;
 };
 
-static OSSL_PARAM *put(OSSL_PARAM *p, const char *name, const void *data, size_t len)
+static OSSL_PARAM *check_put(OSSL_PARAM *p, const char *name, const void *data, size_t len)
 {
 	if (len > 0)
 		*p++ = OSSL_PARAM_construct_octet_string(name, (void *)data, len);
@@ -76,23 +76,23 @@ static OSSL_PARAM *put(OSSL_PARAM *p, const char *name, const void *data, size_t
 static OSSL_PARAM *put_tls13(OSSL_PARAM *p, struct kdf_input *in, const uint8_t *input)
 {
 	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &in->mode);
-	p = put(p, OSSL_KDF_PARAM_PREFIX, "tls13 ", 6);
-	p = put(p, OSSL_KDF_PARAM_LABEL, in->label, strlen(in->label));
-	p = put(p, OSSL_KDF_PARAM_KEY, input, in->secret_len);
-	p = put(p, OSSL_KDF_PARAM_SALT, input + 100, in->salt_len);
-	return put(p, OSSL_KDF_PARAM_DATA, input + 100, in->data_len);
+	p = check_put(p, OSSL_KDF_PARAM_PREFIX, "tls13 ", 6);
+	p = check_put(p, OSSL_KDF_PARAM_LABEL, in->label, strlen(in->label));
+	p = check_put(p, OSSL_KDF_PARAM_KEY, input, in->secret_len);
+	p = check_put(p, OSSL_KDF_PARAM_SALT, input + 100, in->salt_len);
+	return check_put(p, OSSL_KDF_PARAM_DATA, input + 100, in->data_len);
 }
 
 static OSSL_PARAM *put_tls12(OSSL_PARAM *p, const struct kdf_input *in, const uint8_t *input)
 {
-	p = put(p, OSSL_KDF_PARAM_SECRET, input, in->secret_len);
-	p = put(p, OSSL_KDF_PARAM_SEED, in->label, strlen(in->label));
-	p = put(p, OSSL_KDF_PARAM_SEED, input + 100, in->data_len);
+	p = check_put(p, OSSL_KDF_PARAM_SECRET, input, in->secret_len);
+	p = check_put(p, OSSL_KDF_PARAM_SEED, in->label, strlen(in->label));
+	p = check_put(p, OSSL_KDF_PARAM_SEED, input + 100, in->data_len);
 	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, NULL, 0); /* as OpenSSL does */
 	return p;
 }
 
-static struct result derive(
+static struct result check_derive(
 	OSSL_LIB_CTX *library, const char *query, const char *hash, struct kdf_input in, const uint8_t *input)
 {
 	struct result r = { .len = in.out_len };
@@ -134,9 +134,9 @@ static bool derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash
 	bool ok = true;
 
 	for (unsigned i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
-		struct result ours = derive(library, OURS, hash->name, rows[i], input);
-		struct result theirs = derive(library, THEIRS, hash->name, rows[i], input);
-		ok = equal(&ours, &theirs);
+		struct result ours = check_derive(library, OURS, hash->name, rows[i], input);
+		struct result theirs = check_derive(library, THEIRS, hash->name, rows[i], input);
+		ok = check_equal(&ours, &theirs);
 	}
 	return ok;
 }
@@ -160,7 +160,8 @@ static EVP_PKEY *x25519_key(OSSL_LIB_CTX *library, const char *query, const char
 }
 
 /* The shared secret of @private and @public. */
-static struct result agree(OSSL_LIB_CTX *library, const char *query, const uint8_t *private, const uint8_t *public)
+static struct result check_agree(
+	OSSL_LIB_CTX *library, const char *query, const uint8_t *private, const uint8_t *public)
 {
 	EVP_PKEY *own = x25519_key(library, query, OSSL_PKEY_PARAM_PRIV_KEY, private);
 	EVP_PKEY *peer = x25519_key(library, query, OSSL_PKEY_PARAM_PUB_KEY, public);
@@ -202,19 +203,19 @@ static bool x25519_is_that_of_the_rfc(OSSL_LIB_CTX *library)
 						      0x80, 0x35, 0x0f, 0x25, 0xe0, 0x7e, 0x21, 0xc9, 0x47, 0xd1, 0x9e,
 						      0x33, 0x76, 0xf0, 0x9b, 0x3c, 0x1e, 0x16, 0x17, 0x42 },
 		X25519_LEN };
-	struct result r = agree(library, OURS, alice, bob.bytes);
+	struct result r = check_agree(library, OURS, alice, bob.bytes);
 
-	return equal(&r, &shared);
+	return check_equal(&r, &shared);
 }
 
 static bool x25519_agrees(OSSL_LIB_CTX *library, const uint8_t *input)
 {
 	struct result ours = public_of(library, OURS, input), theirs = public_of(library, THEIRS, input);
-	bool ok = equal(&ours, &theirs);
+	bool ok = check_equal(&ours, &theirs);
 
-	ours = agree(library, OURS, input + 1, theirs.bytes);
-	theirs = agree(library, THEIRS, input + 1, theirs.bytes);
-	return ok && equal(&ours, &theirs);
+	ours = check_agree(library, OURS, input + 1, theirs.bytes);
+	theirs = check_agree(library, THEIRS, input + 1, theirs.bytes);
+	return ok && check_equal(&ours, &theirs);
 }
 
 int own_provider_check(OSSL_LIB_CTX *library)

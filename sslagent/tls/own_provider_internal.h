@@ -38,8 +38,6 @@ struct own_hmac {
 	uint8_t outer[OWN_BLOCK_MAX]; /* the key, padded */
 };
 bool own_hmac_key(struct own_hmac *h, struct own_bytes key);
-bool own_hmac_begin(struct own_hmac *h);             /* under the last key */
-bool own_hmac_end(struct own_hmac *h, uint8_t *out); /* hash->len bytes */
 /* All at once, under the last key: that of @parts, one behind the other. */
 bool own_hmac_of(struct own_hmac *h, const struct own_bytes *parts, unsigned count, uint8_t *out);
 

@@ -29,16 +29,16 @@ struct stock {
 static _Thread_local struct stock *mine;
 static pthread_key_t at_thread_end;
 
-static void drop(void *stock)
+static void x25519_stock_drop(void *stock)
 {
 	secret_heap_free(stock);
 	mine = NULL;
 }
 
 /* Before any thread begins. */
-static __attribute__((constructor)) void begin(void)
+static __attribute__((constructor)) void x25519_begin(void)
 {
-	pthread_key_create(&at_thread_end, drop);
+	pthread_key_create(&at_thread_end, x25519_stock_drop);
 }
 
 /* --- from one curve to the other --- */
@@ -85,7 +85,7 @@ static bool invert_all(struct numbers *n)
 }
 
 /* @inverse is that of product[i] before, and of product[i - 1] after. */
-static bool divide(struct numbers *n, size_t i, uint8_t public[static KEY_LEN])
+static bool x25519_divide(struct numbers *n, size_t i, uint8_t public[static KEY_LEN])
 {
 	BIGNUM *of_under = i ? n->product[i - 1] : n->inverse;
 
@@ -101,13 +101,13 @@ static bool to_montgomery(struct numbers *n, uint8_t (*points)[KEY_LEN])
 		ok = read_point(n, i, points[i]);
 	ok = ok && invert_all(n);
 	for (size_t i = PAIRS; ok && i-- > 0;)
-		ok = divide(n, i, points[i]);
+		ok = x25519_divide(n, i, points[i]);
 	return ok;
 }
 
 /* --- stock --- */
 
-static bool fill(struct stock *s)
+static bool x25519_stock_fill(struct stock *s)
 {
 	struct numbers n = { .ctx = BN_CTX_new() };
 	bool ok = n.ctx != NULL;
@@ -139,7 +139,7 @@ bool own_x25519_pair(uint8_t private[static KEY_LEN], uint8_t public[static KEY_
 {
 	struct stock *s = stock_of_thread();
 
-	if (!s || ((s->left == 0 || s->period != random_period()) && !fill(s)))
+	if (!s || ((s->left == 0 || s->period != random_period()) && !x25519_stock_fill(s)))
 		return false;
 	s->left--;
 	memcpy(private, s->scalars[s->left], KEY_LEN);

@@ -7,7 +7,7 @@
 
 #define OWN_X25519_KEY_LEN 32u /* bytes of each part, and of a shared secret */
 
-/* A pair that nobody else got or will get. 1; or 0: out of memory. */
+/* A pair that nobody else got or will get. false: out of memory. */
 bool own_x25519_pair(uint8_t private[static OWN_X25519_KEY_LEN], uint8_t public[static OWN_X25519_KEY_LEN]);
 
 #endif

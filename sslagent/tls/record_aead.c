@@ -118,7 +118,7 @@ static struct record_context *context_take(struct context_list *list, struct rec
 }
 
 /* A context with @k and the nonce set. */
-static struct aead_context *load(
+static struct aead_context *record_aead_load(
 	struct record_aead *a, struct record_key *k, const uint8_t *nonce, enum aead_direction direction)
 {
 	struct context_list *list = &a->lists[k->cipher];
@@ -146,12 +146,13 @@ static struct aead_context *load(
 int record_aead_seal(struct record_aead *a, struct record_key *k, const struct record_operation *o, const uint8_t *tail)
 {
 	const struct aead_cipher *cipher = a->lists[k->cipher].cipher;
-	struct aead_context *x = load(a, k, o->nonce, AEAD_SEALS);
+	struct aead_context *x = record_aead_load(a, k, o->nonce, AEAD_SEALS);
 	uint8_t *end = o->out + o->len;
 	size_t len = o->len;
 
 	if (!x || aead_context_ad(cipher, x, o->ad, o->ad_len) < 0)
 		return CSSL_E_CRYPTO;
+	/* in place there is room behind the plaintext: one call less for each record */
 	if (tail && o->in == o->out) {
 		*end++ = *tail;
 		len++;
@@ -167,7 +168,7 @@ int record_aead_seal(struct record_aead *a, struct record_key *k, const struct r
 int record_aead_open(struct record_aead *a, struct record_key *k, const struct record_operation *o)
 {
 	const struct aead_cipher *cipher = a->lists[k->cipher].cipher;
-	struct aead_context *x = load(a, k, o->nonce, AEAD_OPENS);
+	struct aead_context *x = record_aead_load(a, k, o->nonce, AEAD_OPENS);
 
 	if (!x || aead_context_ad(cipher, x, o->ad, o->ad_len) < 0 ||
 		(o->len > 0 && aead_context_run(cipher, x, o->in, o->len, o->out) < 0))

@@ -8,7 +8,7 @@
 #define OUTPUT_FIRST 4096u           /* a server's flight with one small certificate */
 #define OUTPUT_MAX   (1024u * 1024u) /* no correct handshake writes so much */
 
-static int on_read(BIO *bio, char *out, int len)
+static int bio_on_read(BIO *bio, char *out, int len)
 {
 	struct record_bio *b = BIO_get_data(bio);
 	size_t n = b->in_len < (size_t)len ? b->in_len : (size_t)len;
@@ -24,7 +24,7 @@ static int on_read(BIO *bio, char *out, int len)
 	return (int)n;
 }
 
-static int make_room(struct record_bio *b, size_t len)
+static int record_bio_make_room(struct record_bio *b, size_t len)
 {
 	size_t cap = b->out_cap ? b->out_cap : OUTPUT_FIRST;
 	uint8_t *grown;
@@ -43,19 +43,19 @@ static int make_room(struct record_bio *b, size_t len)
 	return 0;
 }
 
-static int on_write(BIO *bio, const char *in, int len)
+static int bio_on_write(BIO *bio, const char *in, int len)
 {
 	struct record_bio *b = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	if (len <= 0 || make_room(b, (size_t)len) < 0)
+	if (len <= 0 || record_bio_make_room(b, (size_t)len) < 0)
 		return -1;
 	memcpy(b->out + b->out_end, in, (size_t)len);
 	b->out_end += (size_t)len;
 	return len;
 }
 
-static long on_ctrl(BIO *bio, int command, long number, void *pointer)
+static long bio_on_ctrl(BIO *bio, int command, long number, void *pointer)
 {
 	struct record_bio *b = BIO_get_data(bio);
 
@@ -73,7 +73,8 @@ static void method_make(void)
 {
 	BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "record");
 
-	if (m && BIO_meth_set_read(m, on_read) && BIO_meth_set_write(m, on_write) && BIO_meth_set_ctrl(m, on_ctrl))
+	if (m && BIO_meth_set_read(m, bio_on_read) && BIO_meth_set_write(m, bio_on_write) &&
+		BIO_meth_set_ctrl(m, bio_on_ctrl))
 		method = m;
 	else
 		BIO_meth_free(m);

@@ -161,7 +161,6 @@ static bool makes_resumable(const struct handshake *h)
 	       h->listener->conf->tls.extended_master_secret == CONF_EMS_OPTIONAL;
 }
 
-/* 1 when the decoded session and the facts of the object agree, else 0. */
 static bool session_matches(const struct handshake *h, const SSL_SESSION *session, const uint8_t *id, size_t len)
 {
 	unsigned own_len = 0;
@@ -187,6 +186,7 @@ static SSL_SESSION *session_import(struct handshake *h, const struct sess_obj *o
 	struct session_family family;
 	SSL_SESSION *session;
 
+	/* law 13: the object tells whose session it is, not who sent it or was asked for it */
 	if (strcmp(obj->facts.listener, h->listener->conf->name) != 0 || obj->facts.session_id_len != len ||
 		memcmp(obj->facts.session_id, id, len) != 0)
 		return NULL;
@@ -224,7 +224,7 @@ static int on_session_id(SSL *ssl, unsigned char *id, unsigned *len)
 	return 1;
 }
 
-static int share(struct handshake *h, SSL_SESSION *session)
+static int session_share(struct handshake *h, SSL_SESSION *session)
 {
 	struct session_source *source = h->listener->source;
 	struct sess_obj obj = { .session_remaining_s = (uint32_t)SSL_SESSION_get_timeout(session) };
@@ -252,14 +252,14 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
 
 	if (!makes_resumable(h))
 		h->sessions_without_ems++;
-	else if (share(h, session) < 0)
+	else if (session_share(h, session) < 0)
 		h->sessions_refused++;
 	return 0; /* this callback keeps no reference */
 }
 
 /* --- tickets: the keys are unique per ticket: the source derives them from a cluster key and the ticket's iv --- */
 
-static bool use_key(
+static bool session_use_key(
 	const struct ticket_key *key, const unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal)
 {
 	EVP_CIPHER *aes = EVP_CIPHER_fetch(tls_library(), "AES-256-CBC", NULL);
@@ -291,7 +291,7 @@ static int on_ticket_key(
 		return 0;
 	if (seal)
 		memcpy(name, key.name, sizeof key.name);
-	r = use_key(&key, iv, cipher, mac, seal) ? 1 : -1;
+	r = session_use_key(&key, iv, cipher, mac, seal) ? 1 : -1;
 	OPENSSL_cleanse(&key, sizeof key);
 	return r;
 }

@@ -43,7 +43,7 @@ struct loading {
 	struct complaints *complaints;
 };
 
-__attribute__((format(printf, 3, 4))) static int complain_of(
+__attribute__((format(printf, 3, 4))) static int certificate_fault(
 	const struct loading *l, char *const *field, const char *format, ...)
 {
 	char text[WHY_MAX];
@@ -90,24 +90,24 @@ static int read_certificates(BIO *in, struct tls_certificate *c)
 	return 0;
 }
 
-static int read_key(BIO *in, struct tls_certificate *c)
+static int certificate_read_key(BIO *in, struct tls_certificate *c)
 {
 	c->key = PEM_read_bio_PrivateKey_ex(in, NULL, on_passphrase, NULL, tls_library(), NULL);
 	return c->key ? 0 : CSSL_E_CONFIG;
 }
 
-static int read_file(const struct loading *l, char *const *field, enum pem_kind kind,
+static int certificate_read_file(const struct loading *l, char *const *field, enum pem_kind kind,
 	int (*read)(BIO *in, struct tls_certificate *c), struct tls_certificate *c)
 {
 	char why[WHY_MAX];
 	BIO *in = pem_file_open(*field, kind, why, sizeof why);
 
 	if (!in)
-		return complain_of(l, field, "%s", why);
+		return certificate_fault(l, field, "%s", why);
 	int r = read(in, c);
 	if (r == CSSL_E_CONFIG) {
 		pem_file_explain(in, *field, kind, why, sizeof why);
-		complain_of(l, field, "%s", why);
+		certificate_fault(l, field, "%s", why);
 	}
 	BIO_free(in);
 	return r;
@@ -168,10 +168,10 @@ static int find_names(struct tls_certificate *c)
 
 static int load_key(const struct loading *l, struct tls_certificate *c)
 {
-	const int r = read_file(l, &l->from->key, PEM_KEY, read_key, c);
+	const int r = certificate_read_file(l, &l->from->key, PEM_KEY, certificate_read_key, c);
 
 	if (r == 0 && type_of(c->key, &c->type) < 0)
-		return complain_of(
+		return certificate_fault(
 			l, &l->from->key, "found '%s', expected an RSA, ECDSA, Ed25519 or Ed448 key", l->from->key);
 	return r;
 }
@@ -179,14 +179,14 @@ static int load_key(const struct loading *l, struct tls_certificate *c)
 static int check_pair(const struct loading *l, struct tls_certificate *c)
 {
 	if (X509_check_private_key(c->leaf, c->key) != 1)
-		return complain_of(l, &l->from->key,
+		return certificate_fault(l, &l->from->key,
 			"found '%s', expected the key of the first certificate in '%s': name the files of one "
 			"certificate, and put it first",
 			l->from->key, l->from->chain);
 	return find_names(c);
 }
 
-static int64_t seconds(const ASN1_TIME *t)
+static int64_t x509_seconds(const ASN1_TIME *t)
 {
 	struct tm tm;
 
@@ -201,7 +201,7 @@ static int find_times(struct tls_certificate *c)
 	c->not_after_s = INT64_MAX;
 	for (int i = -1; i < sk_X509_num(c->chain); i++) {
 		const X509 *x = i < 0 ? c->leaf : sk_X509_value(c->chain, i);
-		const int64_t from_s = seconds(X509_get0_notBefore(x)), to_s = seconds(X509_get0_notAfter(x));
+		const int64_t from_s = x509_seconds(X509_get0_notBefore(x)), to_s = x509_seconds(X509_get0_notAfter(x));
 		begin_s = from_s > begin_s ? from_s : begin_s;
 		c->not_after_s = to_s < c->not_after_s ? to_s : c->not_after_s;
 	}
@@ -220,7 +220,7 @@ int tls_certificate_load(const struct conf *conf, const struct conf_certificate 
 	struct tls_certificate c = { .from = from };
 
 	ERR_clear_error();
-	int r = read_file(&l, &from->chain, PEM_CHAIN, read_certificates, &c);
+	int r = certificate_read_file(&l, &from->chain, PEM_CHAIN, read_certificates, &c);
 	const int r_of_key = load_key(&l, &c); /* both faults are told */
 	r = r ? r : r_of_key;
 	if (r == 0)

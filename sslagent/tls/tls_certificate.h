@@ -36,7 +36,7 @@ void tls_certificate_unload(struct tls_certificate *c); /* legal on a zeroed or 
 
 int tls_certificate_use(const struct tls_certificate *c, SSL_CTX *ctx); /* 0 or CSSL_E_CRYPTO */
 
-/* 1 when the certificate has exactly that name (a pattern equals itself), else 0. */
+/* Has the certificate exactly that name? (A pattern equals itself.) */
 bool tls_certificate_has_name(const struct tls_certificate *c, const char *name);
 
 /* "*.example.org" for "www.example.org"; empty when no pattern could match. */

@@ -47,7 +47,7 @@ struct making {
 	struct complaints *complaints;
 };
 
-__attribute__((format(printf, 3, 4))) static int complain_of(
+__attribute__((format(printf, 3, 4))) static int contexts_fault(
 	const struct making *m, const void *field, const char *format, ...)
 {
 	const struct conf_listener *l = m->listener->conf;
@@ -77,7 +77,7 @@ static int check_suites(const struct making *m, SSL_CTX *ctx)
 		const SSL_CIPHER *c = sk_SSL_CIPHER_value(all, i);
 		const struct cipher_suite *suite = cipher_suite_find(SSL_CIPHER_get_protocol_id(c));
 		if (!suite)
-			return complain_of(m, tls->ciphers ? &tls->ciphers : &tls->cipher_suites,
+			return contexts_fault(m, tls->ciphers ? &tls->ciphers : &tls->cipher_suites,
 				"key 'ciphers' or 'cipher_suites': found '%s', expected AES-GCM or ChaCha20-Poly1305 "
 				"suites, in TLS 1.2 with "
 				"ECDHE",
@@ -102,21 +102,22 @@ static int set_algorithms(const struct making *m, SSL_CTX *ctx)
 
 	if (SSL_CTX_set_min_proto_version(ctx, tls->version_min) != 1 ||
 		SSL_CTX_set_max_proto_version(ctx, tls->version_max) != 1)
-		return complain_of(m, &tls->version_min, "key 'version_min' or 'version_max': not accepted by OpenSSL");
+		return contexts_fault(
+			m, &tls->version_min, "key 'version_min' or 'version_max': not accepted by OpenSSL");
 	if (SSL_CTX_set_ciphersuites(ctx, tls->cipher_suites ? tls->cipher_suites : DEFAULT_CIPHER_SUITES) != 1)
-		return complain_of(m, &tls->cipher_suites, "key 'cipher_suites': found '%s', expected TLS 1.3 suites",
-			tls->cipher_suites);
+		return contexts_fault(m, &tls->cipher_suites,
+			"key 'cipher_suites': found '%s', expected TLS 1.3 suites", tls->cipher_suites);
 	if (SSL_CTX_set_cipher_list(ctx, tls->ciphers ? tls->ciphers : DEFAULT_CIPHERS) != 1)
-		return complain_of(
+		return contexts_fault(
 			m, &tls->ciphers, "key 'ciphers': found '%s', expected TLS 1.2 ciphers", tls->ciphers);
 	if (!(tls->groups ? SSL_CTX_set1_groups_list(ctx, tls->groups) : set_default_groups(ctx)))
-		return complain_of(m, &tls->groups, "key 'groups': found '%s', expected names of groups",
+		return contexts_fault(m, &tls->groups, "key 'groups': found '%s', expected names of groups",
 			tls->groups ? tls->groups : "");
 	return check_suites(m, ctx);
 }
 
 /* 1: it was read. */
-static int trust(SSL_CTX *ctx, const char *path)
+static int tls_contexts_trust(SSL_CTX *ctx, const char *path)
 {
 	STACK_OF(X509_NAME) *names = SSL_load_client_CA_file_ex(path, tls_library(), NULL);
 
@@ -129,8 +130,8 @@ static int load_authorities(const struct making *m, SSL_CTX *ctx)
 	const struct conf_tls *tls = &m->listener->conf->tls;
 	char why[WHY_MAX];
 
-	return pem_file_use(ctx, "client_ca", tls->client_ca, PEM_AUTHORITIES, trust, why, sizeof why)
-		       ? complain_of(m, &tls->client_ca, "%s", why)
+	return pem_file_use(ctx, "client_ca", tls->client_ca, PEM_AUTHORITIES, tls_contexts_trust, why, sizeof why)
+		       ? contexts_fault(m, &tls->client_ca, "%s", why)
 		       : 0;
 }
 
@@ -143,7 +144,7 @@ static int set_client_certificates(const struct making *m, SSL_CTX *ctx)
 	if (load_authorities(m, ctx) < 0)
 		return CSSL_E_CONFIG;
 	if (m->listener->crls && client_crls_use(m->listener->crls, SSL_CTX_get_cert_store(ctx)) < 0)
-		return complain_of(m, &tls->client_crl, "key 'client_crl': not accepted by OpenSSL");
+		return contexts_fault(m, &tls->client_crl, "key 'client_crl': not accepted by OpenSSL");
 	SSL_CTX_set_verify(ctx,
 		SSL_VERIFY_PEER |
 			(tls->client_certificate == CONF_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
@@ -170,7 +171,7 @@ static SSL_CTX *context_create(const struct making *m)
 	SSL_CTX *ctx = library ? SSL_CTX_new_ex(library, tls_library_query(l->algorithms), TLS_server_method()) : NULL;
 
 	if (!ctx) {
-		complain_of(m, NULL, "no context");
+		contexts_fault(m, NULL, "no context");
 		return NULL;
 	}
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
@@ -255,7 +256,7 @@ static int set_complete(const struct making *m, struct named_set *set)
 		return CSSL_E_CONFIG;
 	for (unsigned t = 0; t < CERTIFICATE_TYPE_COUNT; t++)
 		if (set->of_type[t] && tls_certificate_use(set->of_type[t], set->ctx) < 0)
-			return complain_of(m, &set->of_type[t]->from->chain,
+			return contexts_fault(m, &set->of_type[t]->from->chain,
 				"key 'chain': found '%s' with a key of %d bits, expected keys and signatures that "
 				"security level %d takes: make a certificate with a key of RSA 2048 or ECDSA P-256, "
 				"signed with SHA-256",
@@ -263,7 +264,7 @@ static int set_complete(const struct making *m, struct named_set *set)
 				SSL_CTX_get_security_level(set->ctx));
 	if (session_context_of(m, set, context) < 0 ||
 		SSL_CTX_set_session_id_context(set->ctx, context, sizeof context) != 1)
-		return complain_of(m, NULL, "no session id context");
+		return contexts_fault(m, NULL, "no session id context");
 	return 0;
 }
 
@@ -366,7 +367,7 @@ static int make_alpn(const struct making *m, struct tls_listener *l)
 	for (size_t i = 0; (protocol = alpn_protocol(conf, i)); i++) {
 		size_t n = strlen(protocol);
 		if (n == 0 || n > UINT8_MAX)
-			return complain_of(m, &conf->alpn[i].protocol,
+			return contexts_fault(m, &conf->alpn[i].protocol,
 				"key 'alpn': found '%s', expected 1 to 255 bytes", protocol);
 		len += n + 1;
 	}
@@ -387,7 +388,7 @@ static int find_certificates(const struct making *m, struct tls_listener *l)
 	const struct conf_tls *tls = &l->conf->tls;
 
 	if (tls->certificate_count == 0)
-		return complain_of(m, NULL, "key 'certificates': expected at least one");
+		return contexts_fault(m, NULL, "key 'certificates': expected at least one");
 	l->certificates = calloc(tls->certificate_count, sizeof *l->certificates);
 	if (!l->certificates)
 		return CSSL_E_NO_MEMORY;
@@ -395,7 +396,7 @@ static int find_certificates(const struct making *m, struct tls_listener *l)
 		const struct conf_certificate *from = conf_certificate_find(m->conf, tls->certificates[i]);
 		const struct tls_certificate *found = from ? &m->certificates[from - m->conf->certificates] : NULL;
 		if (!from)
-			complain_of(m, &tls->certificates[i],
+			contexts_fault(m, &tls->certificates[i],
 				"key 'certificates': found '%s', expected the name of a certificate",
 				tls->certificates[i]);
 		if (found && found->leaf) /* else its fault was told */
@@ -413,7 +414,7 @@ static int load_crls(const struct making *m, struct tls_listener *l)
 	if (!tls->client_crl)
 		return 0;
 	l->crls = client_crls_load(tls->client_crl, why, sizeof why);
-	return l->crls ? 0 : complain_of(m, &tls->client_crl, "key 'client_crl': %s", why);
+	return l->crls ? 0 : contexts_fault(m, &tls->client_crl, "key 'client_crl': %s", why);
 }
 
 static int listener_make(const struct making *m, struct tls_listener *l)

@@ -151,7 +151,7 @@ static bool is_of_tls(const char *names)
 	return false;
 }
 
-static void choose(const OSSL_ALGORITHM *all)
+static void tls_library_choose(const OSSL_ALGORITHM *all)
 {
 	size_t count = 0;
 
@@ -199,7 +199,7 @@ static int load_lean(OSSL_LIB_CTX *whole)
 	complete = OSSL_PROVIDER_load(whole, DEFAULT_PROVIDER);
 	if (!complete)
 		return CSSL_E_CRYPTO;
-	choose(OSSL_PROVIDER_query_operation(complete, OSSL_OP_CIPHER, &no_cache));
+	tls_library_choose(OSSL_PROVIDER_query_operation(complete, OSSL_OP_CIPHER, &no_cache));
 	if (OSSL_PROVIDER_add_builtin(library, LEAN_PROVIDER_NAME, on_lean_init) != 1)
 		return CSSL_E_CRYPTO;
 	return OSSL_PROVIDER_load(library, LEAN_PROVIDER_NAME) ? 0 : CSSL_E_CRYPTO;
@@ -267,7 +267,7 @@ static void configure_lean(void)
 		tell_of_more_cost("all of OpenSSL's ciphers are loaded");
 }
 
-static void make(void)
+static void tls_library_make(void)
 {
 #ifndef CSSL_SANITIZED /* the leak checker sees no pointers there */
 	if (CRYPTO_secure_malloc_init(SECURE_HEAP_LEN, SECURE_BLOCK_MIN) != 1)
@@ -288,7 +288,7 @@ OSSL_LIB_CTX *tls_library(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, make);
+	pthread_once(&once, tls_library_make);
 	return library;
 }
 

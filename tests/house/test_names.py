@@ -13,9 +13,6 @@ MEAN_THE_SAME = {
     "connection_state_name": "a state's word for logs and the API",
     "connection_to": "changes the state",
     "connection_weigh": "counts again what a connection keeps",
-    "link_close": "closes the link; its streams are lost",
-    "link_fail": "the link is lost, for this error",
-    "link_send_message": "sends a frame whose payload is a message of link.proto",
     "main": "the program",
 }
 

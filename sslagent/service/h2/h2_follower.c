@@ -41,7 +41,7 @@ void h2_follower_destroy(struct slabs *from, struct h2_follower *h)
 /* --- both directions --- */
 
 /* SETTINGS or PING: an acknowledgement that the sender owed, or the other side owes one. */
-static void owe(const struct h2_frame *f, uint32_t *sender, uint32_t *other)
+static void h2_owe(const struct h2_frame *f, uint32_t *sender, uint32_t *other)
 {
 	if (!(f->flags & H2_ACK))
 		++*other;
@@ -49,7 +49,7 @@ static void owe(const struct h2_frame *f, uint32_t *sender, uint32_t *other)
 		--*sender;
 }
 
-static void reset(struct h2_follower *h, const struct h2_frame *f)
+static void h2_reset(struct h2_follower *h, const struct h2_frame *f)
 {
 	h2_streams_close(&h->streams, f->stream);
 	h2_streams_close(&h->refused, f->stream);
@@ -64,7 +64,7 @@ static void client_data(struct h2_follower *h, const struct h2_frame *f)
 }
 
 /* After a GOAWAY that excludes the request, no answer is due. */
-static void begin_stream(struct h2_follower *h, uint32_t id)
+static void h2_begin_stream(struct h2_follower *h, uint32_t id)
 {
 	bool has_room = h->streams.count < H2_STREAMS_MAX;
 
@@ -81,19 +81,19 @@ static void client_headers(struct h2_follower *h, const struct h2_frame *f)
 {
 	h->client_block = f->stream;
 	if ((f->stream & 1) && f->stream > h->newest)
-		begin_stream(h, f->stream);
+		h2_begin_stream(h, f->stream);
 	client_data(h, f);
 }
 
 static void client_settings(struct h2_follower *h, const struct h2_frame *f)
 {
-	owe(f, &h->client_owes.settings, &h->backend_owes.settings);
+	h2_owe(f, &h->client_owes.settings, &h->backend_owes.settings);
 }
 
 /* Acknowledgements come in the order of the PINGs. */
 static void client_ping(struct h2_follower *h, const struct h2_frame *f)
 {
-	owe(f, &h->client_owes.pings, &h->backend_owes.pings);
+	h2_owe(f, &h->client_owes.pings, &h->backend_owes.pings);
 	if (!(f->flags & H2_ACK) || h->own_ping == 0 || --h->own_ping > 0)
 		return;
 	h->fate = H2_DROPPED;
@@ -104,7 +104,7 @@ static void client_ping(struct h2_follower *h, const struct h2_frame *f)
 static const struct row client_rows[H2_TYPE_COUNT] = {
 	[H2_DATA] = { .begins = client_data },
 	[H2_HEADERS] = { .begins = client_headers },
-	[H2_RST_STREAM] = { .begins = reset },
+	[H2_RST_STREAM] = { .begins = h2_reset },
 	[H2_SETTINGS] = { .begins = client_settings },
 	[H2_PING] = { .begins = client_ping },
 };
@@ -144,12 +144,12 @@ static void backend_headers(struct h2_follower *h, const struct h2_frame *f)
 
 static void backend_settings(struct h2_follower *h, const struct h2_frame *f)
 {
-	owe(f, &h->backend_owes.settings, &h->client_owes.settings);
+	h2_owe(f, &h->backend_owes.settings, &h->client_owes.settings);
 	if (h->held_len == H2_FRAME_HEAD_LEN && h2_is_settings(h->held))
 		h->limit = H2_LIMIT_COMES;
 }
 
-static void setting(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
+static void h2_setting(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
 {
 	uint32_t value = wire_load_u32(bytes + 2);
 
@@ -172,7 +172,7 @@ static void promise_begins(struct h2_follower *h, const struct h2_frame *f)
 		h2_frames_want(&h->backend, 5);
 }
 
-static void promise(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
+static void h2_promise(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
 {
 	uint32_t id = wire_load_u32(bytes + (f->flags & H2_PADDED ? 1 : 0)) & H2_STREAM_MAX;
 
@@ -182,7 +182,7 @@ static void promise(struct h2_follower *h, const struct h2_frame *f, const uint8
 
 static void backend_ping(struct h2_follower *h, const struct h2_frame *f)
 {
-	owe(f, &h->backend_owes.pings, &h->client_owes.pings);
+	h2_owe(f, &h->backend_owes.pings, &h->client_owes.pings);
 }
 
 static void backend_pinged(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
@@ -194,7 +194,7 @@ static void backend_pinged(struct h2_follower *h, const struct h2_frame *f, cons
 		h->leaving = H2_PROBED;
 }
 
-static void goaway(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
+static void h2_goaway(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
 {
 	uint32_t last = wire_load_u32(bytes) & H2_STREAM_MAX;
 
@@ -208,11 +208,11 @@ static void goaway(struct h2_follower *h, const struct h2_frame *f, const uint8_
 static const struct row backend_rows[H2_TYPE_COUNT] = {
 	[H2_DATA] = { .begins = backend_data },
 	[H2_HEADERS] = { .begins = backend_headers },
-	[H2_RST_STREAM] = { .begins = reset },
-	[H2_SETTINGS] = { .begins = backend_settings, .wants = H2_SETTING_LEN, .says = setting },
-	[H2_PUSH_PROMISE] = { .begins = promise_begins, .wants = 4, .says = promise },
+	[H2_RST_STREAM] = { .begins = h2_reset },
+	[H2_SETTINGS] = { .begins = backend_settings, .wants = H2_SETTING_LEN, .says = h2_setting },
+	[H2_PUSH_PROMISE] = { .begins = promise_begins, .wants = 4, .says = h2_promise },
 	[H2_PING] = { .begins = backend_ping, .wants = H2_PING_LEN, .says = backend_pinged },
-	[H2_GOAWAY] = { .wants = 8, .says = goaway },
+	[H2_GOAWAY] = { .wants = 8, .says = h2_goaway },
 };
 
 /* --- bytes --- */
@@ -227,7 +227,7 @@ static void frame_begins(
 }
 
 /* Takes bytes of [data, data + len) up to the next event, and handles it. */
-static size_t step(
+static size_t h2_step(
 	struct h2_follower *h, struct h2_frames *frames, const struct row *rows, const uint8_t *data, size_t len)
 {
 	static const struct row unknown = { 0 };
@@ -257,7 +257,7 @@ static bool gets_spoiler(const struct h2_follower *h, const struct h2_frame *f)
 	return h->block == H2_REFUSED && h->client_block != 0 && !leaves_block_open(f);
 }
 
-static void spoil(struct h2_follower *h, struct service_outgoing *out)
+static void h2_spoil(struct h2_follower *h, struct service_outgoing *out)
 {
 	struct wire_writer w = wire_writer(h->to_backend + out->words_len, H2_TO_BACKEND_MAX - out->words_len);
 
@@ -278,7 +278,7 @@ static void client_frame_ended(struct h2_follower *h, struct service_outgoing *o
 	if (leaves_block_open(&f))
 		return;
 	if (gets_spoiler(h, &f))
-		spoil(h, out);
+		h2_spoil(h, out);
 	if (h->client_block > h->last && h->client_block == h->newest && h->phase == H2_FOLLOWS)
 		h->last = h->newest;
 	h->client_block = 0;
@@ -311,7 +311,7 @@ static size_t follow_client(struct h2_follower *h, const uint8_t *data, size_t l
 
 	if (before == 0 && h->client_block == 0)
 		h->unit++;
-	size_t n = step(h, &h->client, h->phase == H2_FOLLOWS ? client_rows : stranded_rows, data, len);
+	size_t n = h2_step(h, &h->client, h->phase == H2_FOLLOWS ? client_rows : stranded_rows, data, len);
 	if (before < H2_FRAME_HEAD_LEN)
 		pass_head(h, n, before, out);
 	else if (h->fate == H2_PASSES)
@@ -357,7 +357,7 @@ static void backend_frame_ended(struct h2_follower *h)
 		h->backend_block = 0;
 }
 
-static void greet(struct h2_follower *h)
+static void h2_greet(struct h2_follower *h)
 {
 	struct h2_frame f = h2_frames_head(&h->backend);
 
@@ -369,9 +369,9 @@ static void greet(struct h2_follower *h)
 void h2_from_backend(struct h2_follower *h, const uint8_t *data, size_t len)
 {
 	for (size_t used = 0; used < len;) {
-		used += step(h, &h->backend, backend_rows, data + used, len - used);
+		used += h2_step(h, &h->backend, backend_rows, data + used, len - used);
 		if (h->greeting == H2_NOT_GREETED && h->backend.head_len % H2_FRAME_HEAD_LEN == 0)
-			greet(h);
+			h2_greet(h);
 		if (h->held_len == H2_FRAME_HEAD_LEN && h->backend.head_len % H2_FRAME_HEAD_LEN == 0)
 			h->held_len = 0;
 		if (h->backend.head_len == 0)
@@ -388,9 +388,11 @@ static bool owes_nothing(const struct h2_owed *owed)
 
 bool h2_is_idle(const struct h2_follower *h)
 {
+	/* no backend greets a stranded one: it is idle if it has nothing to say to its client */
 	bool greeted = h->phase == H2_FOLLOWS ? h->greeting == H2_GREETED : h->phase == H2_STRANDED && h->newest == 0;
 	bool is_said = h->leaving == H2_STAYS || h->goaway != H2_NO_GOAWAY;
 
+	/* an acknowledgement that is owed belongs to this backend connection: another one would not understand it */
 	return greeted && is_said && h->refused.count == 0 && h2_is_between_frames(&h->client, h->client_block) &&
 	       !h2_is_amid_answer(h) && h->streams.count == 0 && owes_nothing(&h->client_owes) &&
 	       owes_nothing(&h->backend_owes);
@@ -423,7 +425,7 @@ uint32_t h2_head_under_way(const struct h2_follower *h)
 	return is_body ? 0 : h->unit;
 }
 
-int h2_begins_stream(const struct h2_follower *h)
+bool h2_begins_stream(const struct h2_follower *h)
 {
 	return h->phase == H2_FOLLOWS && h->client_block != 0 && h->client_block == h->newest && h->newest > h->last &&
 	       h2_streams_has(&h->streams, h->newest);

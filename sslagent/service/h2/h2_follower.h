@@ -108,9 +108,9 @@ bool h2_failed(const struct h2_follower *h);
 /* The client has sent a part of a header block, or of another frame without a body. Returns a number, and another
  * number for the next such block. 0: nothing is under way. */
 uint32_t h2_head_under_way(const struct h2_follower *h);
-/* 1: this is the header block of a new stream which counts as open, so no backend can have worked on it. Else 0. A
+/* Is this the header block of a new stream which counts as open? Then no backend can have worked on it. A
  * stream that a GOAWAY excludes, or that was reset meanwhile, is not open. */
-int h2_begins_stream(const struct h2_follower *h);
+bool h2_begins_stream(const struct h2_follower *h);
 
 /* --- frames of the agent's own --- */
 

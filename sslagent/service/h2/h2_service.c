@@ -6,14 +6,14 @@
 #include "sslagent/service/h2/h2_follower.h"
 #include "sslagent/service/service_ops.h"
 
-static void drop_state(struct service *s)
+static void h2_service_drop_state(struct service *s)
 {
 	h2_follower_destroy(s->blocks, s->state);
 	s->state = NULL;
 }
 
 /* NULL: the conversation is not followed. */
-static struct h2_follower *follower(struct service *s)
+static struct h2_follower *h2_service_follower(struct service *s)
 {
 	if (s->state || s->following == SERVICE_NOT_FOLLOWED)
 		return s->state;
@@ -23,9 +23,9 @@ static struct h2_follower *follower(struct service *s)
 	return s->state;
 }
 
-static size_t pass(struct service *s, const uint8_t *data, size_t len, struct service_outgoing *out)
+static size_t h2_service_pass(struct service *s, const uint8_t *data, size_t len, struct service_outgoing *out)
 {
-	struct h2_follower *h = follower(s);
+	struct h2_follower *h = h2_service_follower(s);
 
 	if (h && len)
 		return h2_from_client(h, data, len, out);
@@ -34,82 +34,82 @@ static size_t pass(struct service *s, const uint8_t *data, size_t len, struct se
 }
 
 /* While the conversation winds down, streams that the client began before it learned that are answered, too. */
-static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
+static size_t h2_service_from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
 	struct service_outgoing ignored;
 
 	for (size_t used = 0; used < len;)
-		used += pass(s, data + used, len - used, &ignored);
+		used += h2_service_pass(s, data + used, len - used, &ignored);
 	return len;
 }
 
-static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
+static enum service_piece h2_service_from_backend(struct service *s, const uint8_t *data, size_t len)
 {
-	struct h2_follower *h = follower(s);
+	struct h2_follower *h = h2_service_follower(s);
 
 	if (h)
 		h2_from_backend(h, data, len);
 	return SERVICE_RESPONSE;
 }
 
-static enum service_end backend_ended(struct service *s)
+static enum service_end h2_service_backend_ended(struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
 	return (h->streams.count == 0 && !h2_is_amid_answer(h)) || h2_failed(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
-static int said_last(const struct service *s)
+static bool h2_service_said_last(const struct service *s)
 {
 	return h2_said_last(s->state);
 }
 
-static enum service_place place(const struct service *s)
+static enum service_place h2_service_place(const struct service *s)
 {
 	if (!s->state || h2_is_idle(s->state))
 		return SERVICE_CHECKPOINT;
 	return h2_is_amid_answer(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
 }
 
-static uint32_t head_under_way(const struct service *s)
+static uint32_t h2_service_head_under_way(const struct service *s)
 {
 	return s->state ? h2_head_under_way(s->state) : 0;
 }
 
-static enum service_reuse backend_reuse(const struct service *s)
+static enum service_reuse h2_service_backend_reuse(const struct service *s)
 {
-	return place(s) == SERVICE_CHECKPOINT ? SERVICE_BACKEND_TIED : SERVICE_BACKEND_USED_UP;
+	return h2_service_place(s) == SERVICE_CHECKPOINT ? SERVICE_BACKEND_TIED : SERVICE_BACKEND_USED_UP;
 }
 
 /* A header block that is under way counts, if it is not yet counted as a stream. */
-static unsigned outstanding(const struct service *s)
+static unsigned h2_service_outstanding(const struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
 	return h->streams.count + (h2_head_under_way(h) && !h2_begins_stream(h));
 }
 
-static enum service_repeat repeat(const struct service *s)
+static enum service_repeat h2_service_repeat(const struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
 	return h && (h->newest || h->phase == H2_LOST) ? SERVICE_REPEAT_CUTS : SERVICE_REPEAT_ANY_TIME;
 }
 
-static void strand(struct service *s)
+static void h2_service_strand(struct service *s)
 {
-	struct h2_follower *h = follower(s);
+	struct h2_follower *h = h2_service_follower(s);
 
 	if (h)
 		h->phase = H2_STRANDED;
 }
 
-static int is_stranded(const struct service *s)
+static bool is_stranded(const struct service *s)
 {
 	return ((const struct h2_follower *)s->state)->phase == H2_STRANDED;
 }
 
-static enum service_parting parting(const struct service *s)
+static enum service_parting h2_service_parting(const struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
@@ -130,7 +130,7 @@ static unsigned streams_cut(const struct h2_follower *h, enum service_parting wh
 	return h->streams.count - (why == SERVICE_HEAD_LATE && h2_begins_stream(h));
 }
 
-static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
+static const char *h2_service_last_words(const struct service *s, enum service_parting why, size_t *len)
 {
 	struct h2_follower *h = s->state;
 
@@ -148,14 +148,14 @@ static void wind_down(struct service *s)
 	h2_wind_down(s->state);
 }
 
-static const char *words(const struct service *s, size_t *len)
+static const char *h2_service_words(const struct service *s, size_t *len)
 {
 	return (const char *)h2_words(s->state, len);
 }
 
-static size_t hold(struct service *s, const uint8_t *data, size_t len)
+static size_t h2_service_hold(struct service *s, const uint8_t *data, size_t len)
 {
-	struct h2_follower *h = follower(s);
+	struct h2_follower *h = h2_service_follower(s);
 
 	return h ? h2_hold(h, data, len) : 0;
 }
@@ -165,14 +165,14 @@ static size_t until_words(const struct service *s, const uint8_t *data, size_t l
 	return h2_until_words(s->state, data, len);
 }
 
-static ptrdiff_t save(const struct service *s, uint8_t *out)
+static ptrdiff_t h2_service_save(const struct service *s, uint8_t *out)
 {
 	const size_t len = s->state ? h2_follower_save(s->state, out) : 0;
 
 	return s->state && len == 0 ? CSSL_E_STATE : (ptrdiff_t)len;
 }
 
-static void restore(struct service *s, const uint8_t *state, size_t len)
+static void h2_service_restore(struct service *s, const uint8_t *state, size_t len)
 {
 	s->state = h2_follower_restore(s->blocks, state, len);
 	if (!s->state)
@@ -180,27 +180,27 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 }
 
 const struct service_ops service_h2 = {
-	.from_client = from_client,
-	.pass = pass,
-	.from_backend = from_backend,
-	.backend_ended = backend_ended,
+	.from_client = h2_service_from_client,
+	.pass = h2_service_pass,
+	.from_backend = h2_service_from_backend,
+	.backend_ended = h2_service_backend_ended,
 	.state_len = sizeof(struct h2_follower),
-	.drop_state = drop_state,
-	.said_last = said_last,
-	.save = save,
+	.drop_state = h2_service_drop_state,
+	.said_last = h2_service_said_last,
+	.save = h2_service_save,
 	.save_max = H2_STATE_MAX,
-	.place = place,
-	.head_under_way = head_under_way,
-	.backend_reuse = backend_reuse,
-	.last_words = last_words,
-	.outstanding = outstanding,
-	.repeat = repeat,
-	.restore = restore,
-	.parting = parting,
-	.strand = strand,
+	.place = h2_service_place,
+	.head_under_way = h2_service_head_under_way,
+	.backend_reuse = h2_service_backend_reuse,
+	.last_words = h2_service_last_words,
+	.outstanding = h2_service_outstanding,
+	.repeat = h2_service_repeat,
+	.restore = h2_service_restore,
+	.parting = h2_service_parting,
+	.strand = h2_service_strand,
 	.is_stranded = is_stranded,
 	.wind_down = wind_down,
-	.words = words,
-	.hold = hold,
+	.words = h2_service_words,
+	.hold = h2_service_hold,
 	.until_words = until_words,
 };

@@ -93,8 +93,9 @@ static bool frames_are_sane(const struct h2_frames *f)
 	       f->left < UINT32_C(1) << 24;
 }
 
-static bool is_sane(const struct h2_follower *h)
+static bool h2_state_is_sane(const struct h2_follower *h)
 {
+	/* law 16: the rest of this folder takes all of this for granted, and uses some as lengths and indices */
 	return h->phase <= H2_FOLLOWS && h->preface_len <= H2_PREFACE_LEN &&
 	       (h->phase == H2_FOLLOWS) == (h->preface_len == H2_PREFACE_LEN) && h->greeting <= H2_GREETED &&
 	       h->leaving <= H2_LEAVES && frames_are_sane(&h->client) && frames_are_sane(&h->backend) &&
@@ -102,7 +103,7 @@ static bool is_sane(const struct h2_follower *h)
 	       h->allowed <= H2_STREAMS_MAX && h->streams.count <= H2_STREAMS_MAX;
 }
 
-static int get(struct wire_reader *r, struct h2_follower *h)
+static int h2_state_get(struct wire_reader *r, struct h2_follower *h)
 {
 	if (wire_u8(r) != STATE_VERSION)
 		return -1;
@@ -119,7 +120,7 @@ static int get(struct wire_reader *r, struct h2_follower *h)
 		if (h2_streams_put(&h->streams, wire_u32(r)) < 0)
 			return -1;
 	}
-	return wire_reader_end(r) == 0 && is_sane(h) ? 0 : -1;
+	return wire_reader_end(r) == 0 && h2_state_is_sane(h) ? 0 : -1;
 }
 
 struct h2_follower *h2_follower_restore(struct slabs *from, const uint8_t *in, size_t len)
@@ -127,7 +128,7 @@ struct h2_follower *h2_follower_restore(struct slabs *from, const uint8_t *in, s
 	struct wire_reader r = wire_reader(in, len);
 	struct h2_follower *h = h2_follower_create(from);
 
-	if (h && get(&r, h) == 0)
+	if (h && h2_state_get(&r, h) == 0)
 		return h;
 	h2_follower_destroy(from, h);
 	return NULL;

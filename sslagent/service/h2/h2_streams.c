@@ -26,13 +26,13 @@ static uint32_t id_of(uint32_t number)
 	return number >> 2 << 1 | (standing_of(number) != PROMISED);
 }
 
-static uint32_t *all(struct h2_streams *s)
+static uint32_t *h2_streams_all(struct h2_streams *s)
 {
 	return s->many ? s->many : s->few;
 }
 
 /* The index of the first stream whose identifier is not below @id. */
-static unsigned place_of(const struct h2_streams *s, uint32_t id)
+static unsigned h2_streams_place_of(const struct h2_streams *s, uint32_t id)
 {
 	unsigned low = 0, high = s->count;
 
@@ -53,7 +53,7 @@ static bool is_at(const struct h2_streams *s, unsigned place, uint32_t id)
 	return place < s->count && id_of(h2_streams_get(s, place)) == id;
 }
 
-static int grow(struct h2_streams *s)
+static int h2_streams_grow(struct h2_streams *s)
 {
 	unsigned cap = s->many ? s->cap : H2_STREAMS_FEW;
 
@@ -64,7 +64,7 @@ static int grow(struct h2_streams *s)
 	uint32_t *bigger = malloc(cap * 2 * sizeof *bigger);
 	if (!bigger)
 		return CSSL_E_NO_MEMORY;
-	memcpy(bigger, all(s), s->count * sizeof *bigger);
+	memcpy(bigger, h2_streams_all(s), s->count * sizeof *bigger);
 	free(s->many);
 	s->many = bigger;
 	s->cap = (uint16_t)(cap * 2);
@@ -73,14 +73,14 @@ static int grow(struct h2_streams *s)
 
 int h2_streams_open(struct h2_streams *s, uint32_t id)
 {
-	unsigned place = place_of(s, id);
+	unsigned place = h2_streams_place_of(s, id);
 
 	if (is_at(s, place, id))
 		return 0;
-	int r = grow(s);
+	int r = h2_streams_grow(s);
 	if (r < 0)
 		return r;
-	uint32_t *at = all(s) + place;
+	uint32_t *at = h2_streams_all(s) + place;
 	memmove(at + 1, at, (s->count - place) * sizeof *at);
 	*at = number_of(id, id & 1 ? OPEN : PROMISED);
 	s->count++;
@@ -89,7 +89,7 @@ int h2_streams_open(struct h2_streams *s, uint32_t id)
 
 static void remove_at(struct h2_streams *s, unsigned place)
 {
-	uint32_t *at = all(s) + place;
+	uint32_t *at = h2_streams_all(s) + place;
 
 	s->count--;
 	memmove(at, at + 1, (s->count - place) * sizeof *at);
@@ -100,20 +100,20 @@ static void remove_at(struct h2_streams *s, unsigned place)
 void h2_streams_end(struct h2_streams *s, uint32_t id, enum h2_half half)
 {
 	static const enum standing ended[] = { [H2_CLIENT_HALF] = CLIENT_ENDED, [H2_BACKEND_HALF] = BACKEND_ENDED };
-	unsigned place = place_of(s, id);
+	unsigned place = h2_streams_place_of(s, id);
 
 	if (!is_at(s, place, id))
 		return;
-	enum standing now = standing_of(all(s)[place]);
+	enum standing now = standing_of(h2_streams_all(s)[place]);
 	if (now == OPEN)
-		all(s)[place] = number_of(id, ended[half]);
+		h2_streams_all(s)[place] = number_of(id, ended[half]);
 	else if (now == PROMISED ? half == H2_BACKEND_HALF : now != ended[half])
 		remove_at(s, place);
 }
 
 void h2_streams_close(struct h2_streams *s, uint32_t id)
 {
-	unsigned place = place_of(s, id);
+	unsigned place = h2_streams_place_of(s, id);
 
 	if (is_at(s, place, id))
 		remove_at(s, place);
@@ -139,7 +139,7 @@ void h2_streams_clear(struct h2_streams *s)
 
 bool h2_streams_has(const struct h2_streams *s, uint32_t id)
 {
-	return is_at(s, place_of(s, id), id);
+	return is_at(s, h2_streams_place_of(s, id), id);
 }
 
 uint32_t h2_streams_id(const struct h2_streams *s, unsigned n)
@@ -156,9 +156,9 @@ int h2_streams_put(struct h2_streams *s, uint32_t number)
 {
 	if (s->count && id_of(h2_streams_get(s, s->count - 1u)) >= id_of(number))
 		return CSSL_E_RANGE;
-	int r = grow(s);
+	int r = h2_streams_grow(s);
 	if (r < 0)
 		return r;
-	all(s)[s->count++] = number;
+	h2_streams_all(s)[s->count++] = number;
 	return 0;
 }

@@ -30,7 +30,7 @@ void h2_streams_close(struct h2_streams *s, uint32_t id);
 void h2_streams_close_above(struct h2_streams *s, uint32_t id);
 void h2_streams_clear(struct h2_streams *s);
 
-/* 1: that stream is open, or one half of it is; else 0. */
+/* Is that stream open, or one half of it? */
 bool h2_streams_has(const struct h2_streams *s, uint32_t id);
 /* The identifier of the n-th stream. */
 uint32_t h2_streams_id(const struct h2_streams *s, unsigned n);

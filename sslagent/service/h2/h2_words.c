@@ -92,7 +92,7 @@ static uint32_t last_reached(const struct h2_follower *h)
 enum due { DUE_NOTHING, DUE_REFUSALS, DUE_PING, DUE_GOAWAY, DUE_LAST_GOAWAY };
 
 /* Between two frames that are no block. */
-static enum due due(const struct h2_follower *h)
+static enum due h2_due(const struct h2_follower *h)
 {
 	if (h->phase != H2_STRANDED && h->greeting == H2_NOT_GREETED)
 		return DUE_NOTHING;
@@ -107,7 +107,7 @@ static enum due due(const struct h2_follower *h)
 
 static void put_due(const struct h2_follower *h, struct wire_writer *w)
 {
-	const enum due now = due(h);
+	const enum due now = h2_due(h);
 
 	for (unsigned i = 0; now == DUE_REFUSALS && i < RESETS_MAX && i < h->refused.count; i++)
 		put_refusal(w, h2_streams_id(&h->refused, i));
@@ -159,7 +159,7 @@ size_t h2_until_words(const struct h2_follower *h, const uint8_t *data, size_t l
 	if (h->backend.head_len % H2_FRAME_HEAD_LEN) /* h2_hold() did not see its first bytes */
 		return to_end < len ? to_end : len;
 	size_t to_stop = to_held(data, len, to_end);
-	if (due(h) == DUE_NOTHING)
+	if (h2_due(h) == DUE_NOTHING)
 		return to_stop;
 	if (to_end == 0 && h->backend_block)
 		to_end = H2_FRAME_HEAD_LEN; /* until the end of the frame that continues the block */

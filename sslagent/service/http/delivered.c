@@ -22,7 +22,7 @@ _Static_assert(
 /* --- the digest of a body --- */
 
 /* Of the digest before and [data, data + len). @out may be b->chain. */
-static void digest(
+static void delivered_digest(
 	const struct body_digest *b, const uint8_t *data, size_t len, uint8_t out[static DELIVERED_DIGEST_LEN])
 {
 	crypto_onetimeauth_state state;
@@ -42,12 +42,12 @@ static size_t add_some(struct body_digest *b, const uint8_t *data, size_t len)
 
 	b->len += n;
 	if (n == DELIVERED_BLOCK) {
-		digest(b, data, n, b->chain);
+		delivered_digest(b, data, n, b->chain);
 		return n;
 	}
 	memcpy(b->tail + tail, data, n);
 	if (n == room)
-		digest(b, b->tail, DELIVERED_BLOCK, b->chain);
+		delivered_digest(b, b->tail, DELIVERED_BLOCK, b->chain);
 	return n;
 }
 
@@ -59,7 +59,7 @@ static void add_body(struct body_digest *b, const uint8_t *data, size_t len)
 
 static void body_now(const struct body_digest *b, uint8_t out[static DELIVERED_DIGEST_LEN])
 {
-	digest(b, b->tail, b->len % DELIVERED_BLOCK, out);
+	delivered_digest(b, b->tail, b->len % DELIVERED_BLOCK, out);
 }
 
 /* --- the answer --- */
@@ -68,7 +68,7 @@ static void body_now(const struct body_digest *b, uint8_t out[static DELIVERED_D
 static const char *const looks[] = { "Content-Length", "Transfer-Encoding", "Content-Type", "Content-Encoding",
 	"Content-Range", "ETag", "Last-Modified" };
 
-static void look_for(const char *name, const uint8_t *head, size_t len, crypto_generichash_state *into)
+static void delivered_look_for(const char *name, const uint8_t *head, size_t len, crypto_generichash_state *into)
 {
 	struct head_lines lines = { (const char *)head, (const char *)head + len };
 	struct head_text line, field, value;
@@ -81,7 +81,7 @@ static void look_for(const char *name, const uint8_t *head, size_t len, crypto_g
 	}
 }
 
-static void look_at(const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_LOOK_LEN])
+static void delivered_look(const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_LOOK_LEN])
 {
 	const uint8_t status[2] = { (uint8_t)(h->status >> 8), (uint8_t)h->status };
 	crypto_generichash_state state;
@@ -89,13 +89,13 @@ static void look_at(const uint8_t *head, const struct response_head *h, uint8_t 
 	crypto_generichash_init(&state, NULL, 0, DELIVERED_LOOK_LEN);
 	crypto_generichash_update(&state, status, sizeof status);
 	for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
-		look_for(looks[i], head, h->len, &state);
+		delivered_look_for(looks[i], head, h->len, &state);
 		crypto_generichash_update(&state, (const uint8_t *)"\n", 1);
 	}
 	crypto_generichash_final(&state, out, DELIVERED_LOOK_LEN);
 }
 
-/* 1: the head tells where a body ends, without the end of the connection. Else 0. */
+/* Does the head tell where a body ends, without the end of the connection? */
 static bool is_framed(const struct response_head *h)
 {
 	if (h->status < 200 || h->status == 204 || h->status == 304 || (h->odd & (SEEN_LENGTH | SEEN_CODING)))
@@ -116,12 +116,13 @@ int delivered_begins(const uint8_t *data, size_t len, struct delivered *out)
 		.head_len = (uint32_t)h.len,
 		.closes = response_head_persists(&h) ? ANSWER_PERSISTS : ANSWER_CLOSES,
 	};
-	look_at(data, &h, out->look);
+	delivered_look(data, &h, out->look);
 	randombytes_buf(out->body.key, sizeof out->body.key);
 	return 0;
 }
 
-void delivered_add(struct delivered *d, const uint8_t *data, size_t len)
+/* The next @len bytes of the answer. */
+static void delivered_add(struct delivered *d, const uint8_t *data, size_t len)
 {
 	const uint64_t head = d->at < d->head_len ? d->head_len - d->at : 0;
 	const size_t skip = head < len ? (size_t)head : len;
@@ -276,6 +277,7 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 	if (mark != NOTE_MARK || d->len == 0 || d->head_len == 0 || d->head_len > MESSAGE_HEAD_MAX ||
 		d->closes > ANSWER_CLOSES)
 		return CSSL_E_RANGE;
+	/* law 10: neither digest is that of exactly the bytes which the client has */
 	if (d->at != delivered || delivered < d->head_len)
 		return CSSL_E_NOT_FOUND;
 	memcpy(d->look, look, sizeof d->look);
@@ -295,10 +297,12 @@ static int hear_head(struct repetition *r, const uint8_t *data, size_t len, size
 	size_t at = 0;
 	int known;
 
+	/* heads of 1xx are no part of the answer: a server may send none, or others, the second time */
 	while ((known = response_head_read(data + at, len - at, &h)) == 0 && h.status / 100 == 1 && h.status != 101)
 		at += h.len;
 	if (known == RESPONSE_HEAD_INCOMPLETE && len - at < MESSAGE_HEAD_MAX)
 		return REPETITION_MORE;
+	/* law 10: another head means another answer, even if the bytes that the client has were the same */
 	if (known != 0 || delivered_begins(data + at, len - at, &again) != 0 || again.len != r->answer.len ||
 		memcmp(again.look, r->answer.look, sizeof again.look) != 0)
 		return CSSL_E_MISMATCH;

@@ -10,10 +10,9 @@
 #ifndef CSSL_SSLAGENT_DELIVERED_H
 #define CSSL_SSLAGENT_DELIVERED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "sslagent/service/http/message_head.h"
 
 #define DELIVERED_LOOK_LEN   32u   /* BLAKE2b-256 */
 #define DELIVERED_KEY_LEN    32u   /* of Poly1305 */
@@ -48,8 +47,6 @@ struct delivered {
  * complete. */
 #define DELIVERED_NOT 1
 int delivered_begins(const uint8_t *data, size_t len, struct delivered *out);
-/* The next @len bytes of the answer. */
-void delivered_add(struct delivered *d, const uint8_t *data, size_t len);
 
 /* Writes the state, for a move of the conversation to another owner, and reads it back: 0 and *out, or
  * CSSL_E_TRUNCATED, CSSL_E_RANGE. */
@@ -82,7 +79,7 @@ struct repetition {
 	enum { REPETITION_BEGINS, REPETITION_IN_BODY } step;
 };
 
-/* 1: the note is one of these. Else 0. */
+/* Is the note one of these? */
 bool delivered_is_note(const uint8_t *note, size_t len);
 /* @delivered bytes of the answer were delivered. 0 and *out; CSSL_E_TRUNCATED, CSSL_E_TRAILING, CSSL_E_RANGE (the
  * values make no sense), CSSL_E_NOT_FOUND (the note has no digest of these bytes). */

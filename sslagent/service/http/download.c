@@ -25,6 +25,7 @@ int download_begins(const uint8_t *data, size_t len, struct download *out)
 {
 	struct response_head h;
 
+	/* law 10: only these prove later that the rest is of the same bytes; a coding may differ each time */
 	if (read_head(data, len < MESSAGE_HEAD_MAX ? len : MESSAGE_HEAD_MAX, &h) != 0 || (h.seen & SEEN_CODING) ||
 		!(h.seen & SEEN_LENGTH) || !(h.seen & SEEN_ETAG) || h.length == 0)
 		return DOWNLOAD_NOT;
@@ -87,7 +88,7 @@ struct question {
 	uint8_t *at, *end;
 };
 
-static int put(struct question *q, const void *data, size_t len)
+static int download_put(struct question *q, const void *data, size_t len)
 {
 	if ((size_t)(q->end - q->at) < len)
 		return CSSL_E_TOO_LONG;
@@ -96,9 +97,9 @@ static int put(struct question *q, const void *data, size_t len)
 	return 0;
 }
 
-static int put_line(struct question *q, const struct head_text *line)
+static int download_put_line(struct question *q, const struct head_text *line)
 {
-	return put(q, line->at, line->len + 2); /* CR LF follows the line */
+	return download_put(q, line->at, line->len + 2); /* CR LF follows the line */
 }
 
 static int put_conditions(struct question *q, const struct download *d, uint64_t done)
@@ -108,7 +109,7 @@ static int put_conditions(struct question *q, const struct download *d, uint64_t
 		(unsigned long long)(d->first + done), (unsigned long long)(d->first + d->len - 1), (int)d->etag_len,
 		d->etag);
 
-	return put(q, text, (size_t)len);
+	return download_put(q, text, (size_t)len);
 }
 
 ptrdiff_t download_ask(
@@ -118,17 +119,18 @@ ptrdiff_t download_ask(
 	struct question q = { out, out + cap };
 	struct head_text line, name, value;
 	enum head_line kind = head_next_line(&lines, &line);
-	int r = kind == HEAD_FIELD ? put_line(&q, &line) : CSSL_E_RANGE;
+	int r = kind == HEAD_FIELD ? download_put_line(&q, &line) : CSSL_E_RANGE;
 
 	while (r == 0 && (kind = head_next_line(&lines, &line)) == HEAD_FIELD) {
 		r = head_split_field(&line, &name, &value);
 		if (r == 0 && !(d && is_replaced(&name)))
-			r = put_line(&q, &line);
+			r = download_put_line(&q, &line);
 	}
+	/* a body of the request was not kept, so it cannot be sent again */
 	if (r == 0 && (kind != HEAD_LAST || lines.at != lines.end))
 		r = CSSL_E_RANGE;
 	if (r == 0)
-		r = d ? put_conditions(&q, d, done) : put_line(&q, &line);
+		r = d ? put_conditions(&q, d, done) : download_put_line(&q, &line);
 	return r < 0 ? r : q.at - out;
 }
 

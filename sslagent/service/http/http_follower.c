@@ -45,7 +45,7 @@ static int note_head(struct http_follower *h, const char *at)
 	return 0;
 }
 
-static int take_name(struct http_seen *s, const char *at, size_t len)
+static int http_take_name(struct http_seen *s, const char *at, size_t len)
 {
 	if (s->value_len) {
 		s->name_len = 0;
@@ -97,7 +97,7 @@ static int on_request_name(llhttp_t *p, const char *at, size_t len)
 {
 	struct http_follower *h = p->data;
 
-	return take_name(&h->request_header, at, len);
+	return http_take_name(&h->request_header, at, len);
 }
 
 /* Content_Length is another field than Content-Length, but some backends confuse them (Transfer_Encoding likewise). */
@@ -202,7 +202,7 @@ static int on_response_name(llhttp_t *p, const char *at, size_t len)
 	struct http_follower *h = p->data;
 
 	note_head(h, at); /* there may be no text after the status */
-	return take_name(&h->response_header, at, len);
+	return http_take_name(&h->response_header, at, len);
 }
 
 static int on_response_value(llhttp_t *p, const char *at, size_t len)
@@ -301,7 +301,7 @@ void http_follower_destroy(struct slabs *from, struct http_follower *h)
 	slabs_give(from, h);
 }
 
-static llhttp_errno_t parse(struct http_follower *h, struct http_parser *p, const uint8_t *data, size_t len,
+static llhttp_errno_t http_parse(struct http_follower *h, struct http_parser *p, const uint8_t *data, size_t len,
 	enum service_until until, size_t *used)
 {
 	h->head = NULL;
@@ -317,7 +317,7 @@ enum http_following http_follow_request(
 	*used = len;
 	if (h->tunnel == TUNNEL || (until == SERVICE_TO_END && h->following == HTTP_GAVE_UP))
 		return (enum http_following)h->following;
-	llhttp_errno_t end = parse(h, &h->request, data, len, until, used);
+	llhttp_errno_t end = http_parse(h, &h->request, data, len, until, used);
 	if (end != HPE_OK && end != HPE_PAUSED)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
@@ -327,7 +327,7 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 {
 	size_t used;
 
-	if (h->tunnel == NO_TUNNEL && parse(h, &h->response, data, len, SERVICE_ALL, &used) != HPE_OK)
+	if (h->tunnel == NO_TUNNEL && http_parse(h, &h->response, data, len, SERVICE_ALL, &used) != HPE_OK)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
 }
@@ -385,13 +385,13 @@ bool http_said_last(const struct http_follower *h)
 }
 
 /* Now both parsers wait for the first byte of a message, like new parsers. */
-int http_between_exchanges(const struct http_follower *h, struct http_past *past)
+bool http_between_exchanges(const struct http_follower *h, struct http_past *past)
 {
 	if (h->begun != h->asked || h->begun != h->answered || h->response_state != RESPONSE_NONE ||
 		h->persistence != PERSISTENT || h->following != HTTP_FOLLOWS || h->tunnel != NO_TUNNEL)
-		return 0;
+		return false;
 	*past = (struct http_past){ .spoken = h->begun > 0, .repeat = h->repeat, .framing = h->framing };
-	return 1;
+	return true;
 }
 
 bool http_awaits_download(const struct http_follower *h)
@@ -494,7 +494,7 @@ static void get_watch(struct wire_reader *r, struct http_follower *h)
 		delivered_watch(&h->watch, &d);
 }
 
-static int get(struct wire_reader *r, struct http_follower *h)
+static int http_state_get(struct wire_reader *r, struct http_follower *h)
 {
 	if (wire_u8(r) != STATE_VERSION || get_numbers(r, h) < 0)
 		return CSSL_E_VERSION;
@@ -512,7 +512,7 @@ struct http_follower *http_follower_restore(struct slabs *from, const uint8_t *i
 	struct wire_reader r = wire_reader(in, len);
 	struct http_follower *h = http_follower_create(from, nothing);
 
-	if (h && get(&r, h) == 0)
+	if (h && http_state_get(&r, h) == 0)
 		return h;
 	http_follower_destroy(from, h);
 	return NULL;

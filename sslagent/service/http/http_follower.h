@@ -72,15 +72,15 @@ struct http_past {
 struct http_follower *http_follower_create(struct slabs *from, struct http_past past);
 void http_follower_destroy(struct slabs *from, struct http_follower *h);
 
-/* 1: nothing is under way and the connection persists, so another follower can continue with *past. Else 0. */
-int http_between_exchanges(const struct http_follower *h, struct http_past *past);
+/* Is nothing under way, and does the connection persist? Then another follower can continue with *past. */
+bool http_between_exchanges(const struct http_follower *h, struct http_past *past);
 
 /* *used: how many bytes. TO_END: at most to the end of the current request. */
 enum http_following http_follow_request(
 	struct http_follower *h, const uint8_t *data, size_t len, enum service_until until, size_t *used);
 enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len);
 
-/* The backend sent FIN. 1: the FIN is the regular end of a response, or no response is due. 0: something is cut off. */
+/* The backend sent FIN. Is it the regular end of a response, or is none due? Else something is cut off. */
 bool http_follow_response_end(struct http_follower *h);
 
 /* For a follower that gave up: did the two sides speak HTTP, and do they still? A tunnel (101, CONNECT) decides

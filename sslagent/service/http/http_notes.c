@@ -151,7 +151,7 @@ ptrdiff_t service_ask_rest(const struct service_recall *r, const uint8_t *heard,
 
 _Static_assert(RESPONSE_HEAD_INCOMPLETE == SERVICE_INCOMPLETE, "one is the other");
 
-static void follow(struct service *s, const uint8_t *data, size_t len)
+static void http_follow(struct service *s, const uint8_t *data, size_t len)
 {
 	if (len)
 		service_from_backend(s, data, len);
@@ -171,8 +171,8 @@ static int is_repetition(struct service *s, struct recall *r, const uint8_t *dat
 
 	*hidden = heard.len;
 	if (heard.head_len)
-		follow(s, (const uint8_t *)head, answer_head_write(d->len, (enum answer_close)d->closes, head));
-	follow(s, data + heard.head_len, heard.len - heard.head_len);
+		http_follow(s, (const uint8_t *)head, answer_head_write(d->len, (enum answer_close)d->closes, head));
+	http_follow(s, data + heard.head_len, heard.len - heard.head_len);
 	if (known < 0 || s->following != SERVICE_FOLLOWED)
 		return CSSL_E_MISMATCH;
 	if (known == REPETITION_MORE && r->repetition.step == REPETITION_IN_BODY && !is_in_answer(s))
@@ -202,5 +202,5 @@ void service_go_on(struct service *s, const struct service_recall *r)
 		return;
 	}
 	const enum answer_close closes = (enum answer_close)known->download.closes;
-	follow(s, (const uint8_t *)head, answer_head_write(r->len - r->delivered, closes, head));
+	http_follow(s, (const uint8_t *)head, answer_head_write(r->len - r->delivered, closes, head));
 }

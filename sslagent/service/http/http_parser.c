@@ -16,7 +16,7 @@ static struct http_parser *parser_of(llhttp_t *p)
 	return container_of(p, struct http_parser, llhttp);
 }
 
-static void forget(struct http_parser *p)
+static void http_parser_forget(struct http_parser *p)
 {
 	if (p->kept)
 		sodium_memzero(p->kept, p->kept_len);
@@ -25,10 +25,10 @@ static void forget(struct http_parser *p)
 	p->kept_len = p->kept_cap = 0;
 }
 
-static void stand(struct http_parser *p, enum http_standing standing)
+static void http_parser_stand(struct http_parser *p, enum http_standing standing)
 {
 	p->standing = (uint8_t)standing;
-	forget(p);
+	http_parser_forget(p);
 }
 
 void http_parser_init(struct http_parser *p, llhttp_type_t type, const llhttp_settings_t *settings, void *data)
@@ -40,7 +40,7 @@ void http_parser_init(struct http_parser *p, llhttp_type_t type, const llhttp_se
 
 void http_parser_clear(struct http_parser *p)
 {
-	forget(p);
+	http_parser_forget(p);
 	free(p->loose);
 	p->loose = NULL;
 }
@@ -49,7 +49,7 @@ void http_parser_clear(struct http_parser *p)
 
 void http_parser_begins(llhttp_t *l)
 {
-	stand(parser_of(l), HTTP_AMID_HEAD);
+	http_parser_stand(parser_of(l), HTTP_AMID_HEAD);
 }
 
 void http_parser_headed(llhttp_t *l)
@@ -62,7 +62,7 @@ void http_parser_headed(llhttp_t *l)
 	if (l->flags & F_CHUNKED)
 		return; /* its head is kept together with the line of the first chunk */
 	p->left = l->content_length;
-	stand(p, l->flags & F_CONTENT_LENGTH ? HTTP_AMID_BODY : HTTP_UNTIL_END);
+	http_parser_stand(p, l->flags & F_CONTENT_LENGTH ? HTTP_AMID_BODY : HTTP_UNTIL_END);
 }
 
 int http_parser_on_chunk(llhttp_t *l)
@@ -72,7 +72,7 @@ int http_parser_on_chunk(llhttp_t *l)
 	if (l->content_length == 0) /* the last chunk: trailers may follow */
 		return 0;
 	p->left = l->content_length;
-	stand(p, HTTP_AMID_CHUNK);
+	http_parser_stand(p, HTTP_AMID_CHUNK);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ int http_parser_on_body(llhttp_t *l, const char *at, size_t len)
 
 	p->left -= len;
 	if (p->standing == HTTP_AMID_CHUNK && p->left == 0) {
-		stand(p, HTTP_BEHIND_CHUNK);
+		http_parser_stand(p, HTTP_BEHIND_CHUNK);
 		p->since = (const uint8_t *)at + len;
 	}
 	return 0;
@@ -90,23 +90,23 @@ int http_parser_on_body(llhttp_t *l, const char *at, size_t len)
 
 int http_parser_completed(llhttp_t *l)
 {
-	stand(parser_of(l), llhttp_should_keep_alive(l) ? HTTP_AT_START : HTTP_CLOSED);
+	http_parser_stand(parser_of(l), llhttp_should_keep_alive(l) ? HTTP_AT_START : HTTP_CLOSED);
 	return l->upgrade ? 0 : HPE_PAUSED;
 }
 
 /* --- bytes --- */
 
 /* Bytes that are not kept cannot be written down, but they are parsed all the same. */
-static void keep(struct http_parser *p, const uint8_t *data, size_t len)
+static void http_parser_keep(struct http_parser *p, const uint8_t *data, size_t len)
 {
 	if (p->kept_len + len > HTTP_KEPT_MAX || (p->kept_len == 0 && p->kept_cap)) {
-		forget(p);
+		http_parser_forget(p);
 		p->kept_cap = HTTP_KEPT_MAX; /* from now on nothing is kept */
 		return;
 	}
 	uint8_t *bigger = malloc(p->kept_len + len);
 	if (!bigger) {
-		forget(p);
+		http_parser_forget(p);
 		p->kept_cap = HTTP_KEPT_MAX;
 		return;
 	}
@@ -114,7 +114,7 @@ static void keep(struct http_parser *p, const uint8_t *data, size_t len)
 		memcpy(bigger, p->kept, p->kept_len);
 	memcpy(bigger + p->kept_len, data, len);
 	uint32_t kept_len = p->kept_len + (uint32_t)len;
-	forget(p);
+	http_parser_forget(p);
 	p->kept = bigger;
 	p->kept_len = p->kept_cap = kept_len;
 }
@@ -145,6 +145,7 @@ llhttp_errno_t http_parser_feed(
 	}
 	for (;;) {
 		p->since = at;
+		/* llhttp pauses at the end of each message (http_parser_completed()) */
 		e = llhttp_execute(&p->llhttp, (const char *)at, (size_t)(end - at));
 		if (e != HPE_PAUSED)
 			break;
@@ -157,12 +158,13 @@ llhttp_errno_t http_parser_feed(
 		if (at == end)
 			return HPE_OK;
 	}
+	/* where an answer ends may be known although its head is odd, so that its end is no loss (law 8) */
 	if (e != HPE_OK && e != HPE_PAUSED_UPGRADE && p->standing != HTTP_BROKEN)
 		begin_loose_end(p, p->since, (size_t)(end - p->since));
 	if (e != HPE_OK)
-		stand(p, e == HPE_PAUSED_UPGRADE ? HTTP_UPGRADES : HTTP_BROKEN);
+		http_parser_stand(p, e == HPE_PAUSED_UPGRADE ? HTTP_UPGRADES : HTTP_BROKEN);
 	else if ((p->standing == HTTP_AMID_HEAD || p->standing == HTTP_BEHIND_CHUNK) && end > p->since)
-		keep(p, p->since, (size_t)(end - p->since));
+		http_parser_keep(p, p->since, (size_t)(end - p->since));
 	p->since = NULL;
 	return e;
 }
@@ -203,6 +205,7 @@ static size_t make_up(const struct http_parser *p, llhttp_type_t type, int is_co
 		snprintf(first, sizeof first, "POST / HTTP/%u.%u", p->major, p->minor);
 	else
 		snprintf(first, sizeof first, "HTTP/%u.%u 200 OK", p->major, p->minor);
+	/* llhttp says nothing of its state that another release could read, so it is led there by bytes */
 	switch ((enum http_standing)p->standing) {
 	case HTTP_AMID_BODY:
 		snprintf(body, sizeof body, "Content-Length: %llu\r\n\r\n", (unsigned long long)p->left);
@@ -228,7 +231,6 @@ static size_t make_up(const struct http_parser *p, llhttp_type_t type, int is_co
 		p->is_last & F_CONNECTION_KEEP_ALIVE ? "Connection: keep-alive\r\n" : "", body);
 }
 
-/* 0, or negative: the bytes that were read lead to another point. */
 static bool stands_as_told(llhttp_errno_t e, enum http_standing standing)
 {
 	return standing == HTTP_BROKEN     ? e != HPE_OK
@@ -269,6 +271,6 @@ int http_parser_get(struct http_parser *p, struct wire_reader *r)
 	if (!kept || p->standing >= HTTP_STANDING_COUNT || kept_len > HTTP_KEPT_MAX || (kept_len && !keeps))
 		return CSSL_E_RANGE;
 	if (kept_len)
-		keep(p, kept, kept_len);
+		http_parser_keep(p, kept, kept_len);
 	return go_on_there(p, is_connect, kept, kept_len);
 }

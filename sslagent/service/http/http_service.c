@@ -37,7 +37,7 @@ static void leave_between_exchanges(struct service *s)
 
 /* The service does not understand the conversation any more. From now on it can only judge whether the whole
  * conversation was cut. */
-static void give_up(struct service *s)
+static void http_service_give_up(struct service *s)
 {
 	service_give_up(s, s->state ? SERVICE_TOUCHED : SERVICE_DOUBTED);
 	if (s->state && !http_judges_ends(s->state))
@@ -45,28 +45,28 @@ static void give_up(struct service *s)
 }
 
 /* The follower; NULL: the conversation is not followed. */
-static struct http_follower *follower(struct service *s)
+static struct http_follower *http_service_follower(struct service *s)
 {
 	if (s->state || s->following == SERVICE_NOT_FOLLOWED)
 		return s->state;
 	s->state = http_follower_create(s->blocks, own_of(s)->past);
 	if (!s->state)
-		give_up(s);
+		http_service_give_up(s);
 	return s->state;
 }
 
-static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
+static size_t http_service_from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
-	struct http_follower *h = follower(s);
+	struct http_follower *h = http_service_follower(s);
 	struct http_past past;
 	size_t used;
 
 	if (!h)
 		return len;
-	const int was_between = http_between_exchanges(h, &past);
+	const bool was_between = http_between_exchanges(h, &past);
 	const uint32_t begun = h->begun;
 	if (http_follow_request(h, data, len, until, &used) == HTTP_GAVE_UP) {
-		give_up(s);
+		http_service_give_up(s);
 		return used;
 	}
 	own_of(s)->blank = was_between && h->begun == begun ? BLANK : NOT_BLANK;
@@ -74,16 +74,16 @@ static size_t from_client(struct service *s, enum service_until until, const uin
 	return used;
 }
 
-static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
+static enum service_piece http_service_from_backend(struct service *s, const uint8_t *data, size_t len)
 {
-	struct http_follower *h = follower(s);
+	struct http_follower *h = http_service_follower(s);
 
 	if (!h)
 		return SERVICE_RESPONSE;
 	const uint32_t answered = h->answered;
 	const bool answering = http_answering(h);
 	if (http_follow_response(h, data, len) == HTTP_GAVE_UP) {
-		give_up(s);
+		http_service_give_up(s);
 		return SERVICE_RESPONSE;
 	}
 	const bool is_response = answering || http_answering(h) || h->answered != answered;
@@ -95,41 +95,42 @@ static enum service_piece from_backend(struct service *s, const uint8_t *data, s
 	return is_response ? SERVICE_RESPONSE : SERVICE_INTERIM;
 }
 
-static enum service_end backend_ended(struct service *s)
+static enum service_end http_service_backend_ended(struct service *s)
 {
+	/* law 8: an end is the end of an answer only if its framing says so */
 	return http_follow_response_end(s->state) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
-static int said_last(const struct service *s)
+static bool http_service_said_last(const struct service *s)
 {
 	return http_said_last(s->state);
 }
 
-static enum service_place place(const struct service *s)
+static enum service_place http_service_place(const struct service *s)
 {
 	if (!s->state || http_outstanding(s->state) == 0)
 		return SERVICE_CHECKPOINT;
 	return http_answering(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
 }
 
-static int is_being_asked(const struct service *s)
+static bool is_being_asked(const struct service *s)
 {
 	return s->state && http_asking(s->state);
 }
 
-static uint32_t head_under_way(const struct service *s)
+static uint32_t http_service_head_under_way(const struct service *s)
 {
 	if (own_of(s)->blank == BLANK)
 		return HEAD_BLANK;
 	return s->state ? http_head_under_way(s->state) : 0;
 }
 
-static unsigned outstanding(const struct service *s)
+static unsigned http_service_outstanding(const struct service *s)
 {
 	return http_outstanding(s->state);
 }
 
-static enum service_reuse backend_reuse(const struct service *s)
+static enum service_reuse http_service_backend_reuse(const struct service *s)
 {
 	const struct http_follower *h = s->state;
 
@@ -146,7 +147,7 @@ static enum service_repeat repeat_by(const struct service *s, enum service_repea
 	return methods;
 }
 
-static enum service_repeat repeat(const struct service *s)
+static enum service_repeat http_service_repeat(const struct service *s)
 {
 	const struct http_follower *h = s->state;
 
@@ -154,13 +155,14 @@ static enum service_repeat repeat(const struct service *s)
 }
 
 /* The first attempt has ended with its connection. */
-static int may_ask_again(const struct service *s)
+static bool may_ask_again(const struct service *s)
 {
+	/* law 10: of two requests the backend may have answered one */
 	return http_outstanding(s->state) == 1 && !http_answering(s->state) &&
 	       repeat_by(s, http_repeat_of_last(s->state)) != SERVICE_REPEAT_NEVER;
 }
 
-static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
+static const char *http_service_last_words(const struct service *s, enum service_parting why, size_t *len)
 {
 	static const char *const answers[] = {
 		[SERVICE_BACKEND_LOST] = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n"
@@ -176,13 +178,13 @@ static const char *last_words(const struct service *s, enum service_parting why,
 		return "";
 	}
 	/* is at most one answer due, and has no byte of it come? */
-	if (place(s) == SERVICE_ANSWERING || service_outstanding(s) > 1)
+	if (http_service_place(s) == SERVICE_ANSWERING || service_outstanding(s) > 1)
 		return NULL;
 	*len = strlen(answers[why]);
 	return answers[why];
 }
 
-static ptrdiff_t save(const struct service *s, uint8_t *out)
+static ptrdiff_t http_service_save(const struct service *s, uint8_t *out)
 {
 	if (s->state)
 		return http_follower_save(s->state, out);
@@ -194,12 +196,12 @@ static ptrdiff_t save(const struct service *s, uint8_t *out)
 	return n;
 }
 
-static size_t kept_len(const struct service *s)
+static size_t http_service_kept_len(const struct service *s)
 {
 	return http_kept_len(s->state);
 }
 
-static void restore(struct service *s, const uint8_t *state, size_t len)
+static void http_service_restore(struct service *s, const uint8_t *state, size_t len)
 {
 	struct http_follower *h = http_follower_restore(s->blocks, state, len);
 
@@ -207,26 +209,26 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 	if (h && h->following == HTTP_FOLLOWS)
 		leave_between_exchanges(s);
 	else
-		give_up(s);
+		http_service_give_up(s);
 }
 
 const struct service_ops service_http = {
-	.from_client = from_client,
-	.from_backend = from_backend,
-	.backend_ended = backend_ended,
+	.from_client = http_service_from_client,
+	.from_backend = http_service_from_backend,
+	.backend_ended = http_service_backend_ended,
 	.state_len = sizeof(struct http_follower),
 	.drop_state = drop_follower,
-	.said_last = said_last,
-	.save = save,
+	.said_last = http_service_said_last,
+	.save = http_service_save,
 	.save_max = HTTP_FOLLOWER_STATE_MAX,
-	.kept_len = kept_len,
-	.place = place,
+	.kept_len = http_service_kept_len,
+	.place = http_service_place,
 	.is_being_asked = is_being_asked,
-	.head_under_way = head_under_way,
-	.backend_reuse = backend_reuse,
-	.last_words = last_words,
-	.outstanding = outstanding,
-	.repeat = repeat,
+	.head_under_way = http_service_head_under_way,
+	.backend_reuse = http_service_backend_reuse,
+	.last_words = http_service_last_words,
+	.outstanding = http_service_outstanding,
+	.repeat = http_service_repeat,
 	.may_ask_again = may_ask_again,
-	.restore = restore,
+	.restore = http_service_restore,
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-static bool starts(const struct loose_end *l, const char *word)
+static bool loose_end_starts(const struct loose_end *l, const char *word)
 {
 	const size_t len = strlen(word);
 
@@ -12,14 +12,14 @@ static bool starts(const struct loose_end *l, const char *word)
 }
 
 /* What comes behind the name: a colon and @value, with blanks before either. NULL: something else. */
-static const char *value_of(const char *at)
+static const char *loose_end_value_of(const char *at)
 {
 	at += strspn(at, " \t");
 	return *at == ':' ? at + 1 + strspn(at + 1, " \t") : NULL;
 }
 
 /* Digits and nothing else, the same each time. 0 or -1. */
-static int take_length(struct loose_end *l, const char *digits)
+static int loose_end_take_length(struct loose_end *l, const char *digits)
 {
 	uint64_t n = 0;
 	const char *at = digits;
@@ -41,12 +41,12 @@ static bool is_identity(const char *value)
 }
 
 /* 0 or -1: nobody knows where the body ends. */
-static int take_field(struct loose_end *l)
+static int loose_end_take_field(struct loose_end *l)
 {
-	if (starts(l, "content-length"))
-		return l->line_len < LOOSE_LINE_MAX ? take_length(l, value_of(l->line + 14)) : -1;
-	if (starts(l, "transfer-encoding"))
-		return l->line_len < LOOSE_LINE_MAX && is_identity(value_of(l->line + 17)) ? 0 : -1;
+	if (loose_end_starts(l, "content-length"))
+		return l->line_len < LOOSE_LINE_MAX ? loose_end_take_length(l, loose_end_value_of(l->line + 14)) : -1;
+	if (loose_end_starts(l, "transfer-encoding"))
+		return l->line_len < LOOSE_LINE_MAX && is_identity(loose_end_value_of(l->line + 17)) ? 0 : -1;
 	return 0;
 }
 
@@ -56,14 +56,14 @@ static int take_first_line(struct loose_end *l)
 	const char *status = strchr(l->line, ' ');
 
 	status = status ? status + strspn(status, " ") - 1 : NULL;
-	if (!status || (!starts(l, "HTTP/") && !starts(l, "ICY ")) || status[1] == '1')
+	if (!status || (!loose_end_starts(l, "HTTP/") && !loose_end_starts(l, "ICY ")) || status[1] == '1')
 		return -1;
 	if (strncmp(status + 1, "204", 3) == 0 || strncmp(status + 1, "304", 3) == 0)
 		l->framing = LOOSE_NO_BODY;
 	return 0;
 }
 
-static void take_line(struct loose_end *l)
+static void loose_end_take_line(struct loose_end *l)
 {
 	size_t kept = l->line_len < LOOSE_LINE_MAX ? l->line_len : LOOSE_LINE_MAX - 1;
 
@@ -77,7 +77,7 @@ static void take_line(struct loose_end *l)
 	else if (l->line_len == 0)
 		l->part = LOOSE_BODY;
 	else if (l->line[0] == ' ' || l->line[0] == '\t' ||
-		 take_field(l) < 0) /* of a line that goes on, readers differ */
+		 loose_end_take_field(l) < 0) /* of a line that goes on, readers differ */
 		l->part = LOOSE_UNKNOWN;
 	l->line_len = 0;
 }
@@ -88,7 +88,7 @@ void loose_end_follow(struct loose_end *l, const uint8_t *data, size_t len)
 
 	for (; at < len && (l->part == LOOSE_FIRST_LINE || l->part == LOOSE_FIELDS); at++) {
 		if (data[at] == '\n') {
-			take_line(l);
+			loose_end_take_line(l);
 			l->last = 0;
 			continue;
 		}

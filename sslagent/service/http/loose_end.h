@@ -22,7 +22,7 @@ struct loose_end {
 
 /* The bytes of the answer, from the first on. */
 void loose_end_follow(struct loose_end *l, const uint8_t *data, size_t len);
-/* The backend sent FIN. 1: nothing is cut off. @is_to_head: of HEAD. */
+/* The backend sent FIN. Is nothing cut off? @is_to_head: of HEAD. */
 bool loose_end_is_whole(const struct loose_end *l, int is_to_head);
 
 #endif

@@ -33,7 +33,7 @@ bool head_is_plain(const uint8_t *at, const uint8_t *end)
 	return false;
 }
 
-static bool is_blank(char c)
+static bool head_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -42,13 +42,13 @@ int head_split_field(const struct head_text *line, struct head_text *name, struc
 {
 	const char *colon = memchr(line->at, ':', line->len), *end = line->at + line->len;
 
-	if (!colon || is_blank(line->at[0]))
+	if (!colon || head_is_blank(line->at[0]))
 		return CSSL_E_RANGE;
 	*name = (struct head_text){ line->at, (size_t)(colon - line->at) };
 	const char *at = colon + 1;
-	while (at < end && is_blank(*at))
+	while (at < end && head_is_blank(*at))
 		at++;
-	while (end > at && is_blank(end[-1]))
+	while (end > at && head_is_blank(end[-1]))
 		end--;
 	*value = (struct head_text){ at, (size_t)(end - at) };
 	return 0;
@@ -60,7 +60,7 @@ bool head_is_word(const struct head_text *t, const char *word)
 }
 
 /* Reads digits at the start of @t and moves @t behind them. 0 or CSSL_E_RANGE. */
-static int take_number(struct head_text *t, uint64_t *out)
+static int head_take_number(struct head_text *t, uint64_t *out)
 {
 	uint64_t n = 0;
 	size_t digits = 0;
@@ -90,7 +90,7 @@ static int take_char(struct head_text *t, char c)
 /* Each returns 0 or negative. Negative: the field has another value than expected. */
 static int take_length(struct response_head *h, struct head_text v)
 {
-	return take_number(&v, &h->length) < 0 || v.len ? CSSL_E_RANGE : 0;
+	return head_take_number(&v, &h->length) < 0 || v.len ? CSSL_E_RANGE : 0;
 }
 
 static bool is_etagc(unsigned char byte)
@@ -111,14 +111,15 @@ static int take_etag(struct response_head *h, struct head_text v)
 }
 
 /* bytes first-last/total */
-static int take_range(struct response_head *h, struct head_text v)
+static int head_take_range(struct response_head *h, struct head_text v)
 {
 	if (v.len < 6 || strncasecmp(v.at, "bytes ", 6) != 0)
 		return CSSL_E_RANGE;
 	v.at += 6;
 	v.len -= 6;
-	if (take_number(&v, &h->first) < 0 || take_char(&v, '-') < 0 || take_number(&v, &h->last) < 0 ||
-		take_char(&v, '/') < 0 || take_number(&v, &h->total) < 0 || v.len)
+	/* a total of "*" is refused: it cannot prove that the representation is the same */
+	if (head_take_number(&v, &h->first) < 0 || take_char(&v, '-') < 0 || head_take_number(&v, &h->last) < 0 ||
+		take_char(&v, '/') < 0 || head_take_number(&v, &h->total) < 0 || v.len)
 		return CSSL_E_RANGE;
 	return h->first <= h->last && h->last < h->total ? 0 : CSSL_E_RANGE;
 }
@@ -131,13 +132,13 @@ static const struct field_row {
 } response_fields[] = {
 	{ "Content-Length", SEEN_LENGTH, take_length, NULL },
 	{ "ETag", SEEN_ETAG, take_etag, NULL },
-	{ "Content-Range", SEEN_RANGE, take_range, NULL },
+	{ "Content-Range", SEEN_RANGE, head_take_range, NULL },
 	{ "Accept-Ranges", SEEN_RANGES, NULL, "bytes" },
 	{ "Transfer-Encoding", SEEN_CODING, NULL, "chunked" },
 };
 
 /* 0, or negative: it is no field. */
-static int take_field(struct response_head *h, const struct head_text *line)
+static int head_take_field(struct response_head *h, const struct head_text *line)
 {
 	struct head_text name, value;
 
@@ -169,8 +170,8 @@ static int take_status(struct response_head *h, const struct head_text *line)
 		return CSSL_E_RANGE;
 	t.at += 7;
 	t.len -= 7;
-	if (take_number(&t, &minor) < 0 || minor > 1 || take_char(&t, ' ') < 0 || take_number(&t, &status) < 0 ||
-		status > 999)
+	if (head_take_number(&t, &minor) < 0 || minor > 1 || take_char(&t, ' ') < 0 ||
+		head_take_number(&t, &status) < 0 || status > 999)
 		return CSSL_E_RANGE;
 	h->status = (unsigned)status;
 	h->seen |= minor == 0 ? SEEN_OLD : 0u;
@@ -187,7 +188,7 @@ int response_head_read(const uint8_t *data, size_t len, struct response_head *h)
 	if (kind == HEAD_FIELD && take_status(h, &line) < 0)
 		return CSSL_E_RANGE;
 	while (kind == HEAD_FIELD && (kind = head_next_line(&lines, &line)) == HEAD_FIELD) {
-		if (take_field(h, &line) < 0)
+		if (head_take_field(h, &line) < 0)
 			return CSSL_E_RANGE;
 	}
 	h->len = (size_t)(lines.at - (const char *)data);

@@ -33,7 +33,7 @@ enum head_line head_next_line(struct head_lines *l, struct head_text *out);
 int head_split_field(const struct head_text *line, struct head_text *name, struct head_text *value);
 /* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? */
 bool head_is_plain(const uint8_t *at, const uint8_t *end);
-/* 1: @t is @word in upper or lower case. Else 0. */
+/* Is @t @word, in upper or lower case? */
 bool head_is_word(const struct head_text *t, const char *word);
 
 /* Fields of a response that stand in its head. */
@@ -61,7 +61,7 @@ struct response_head {
 #define RESPONSE_HEAD_INCOMPLETE 1
 int response_head_read(const uint8_t *data, size_t len, struct response_head *out);
 
-/* 1: the response is not the last one of its connection, as far as it says. Else 0. */
+/* Does another response follow on its connection, as far as it says? */
 bool response_head_persists(const struct response_head *h);
 
 /* Writes a head for an answer whose body goes on elsewhere. Only the follower of the messages reads it. @len: of the

@@ -23,7 +23,7 @@ uint64_t smtp_mark_number(struct smtp_mark mark, uint16_t epoch)
 	return (uint64_t)epoch << (RECORD_BITS + AT_BITS) | mark.record << AT_BITS | (mark.at - 1);
 }
 
-static void put_text(struct wire_writer *w, const char *text, size_t len)
+static void smtp_note_put_text(struct wire_writer *w, const char *text, size_t len)
 {
 	wire_put_u8(w, (uint8_t)len);
 	wire_put_bytes(w, text, len);
@@ -44,9 +44,9 @@ size_t smtp_note_write(const struct smtp_note *note, uint8_t out[static SMTP_NOT
 	wire_put_u16(&w, note->tx.at);
 	wire_put_u32(&w, note->end_reply);
 	wire_put_bytes(&w, note->told, SMTP_TOLD_LEN);
-	put_text(&w, note->client, strlen(note->client));
-	put_text(&w, note->entry, strlen(note->entry));
-	put_text(&w, note->classes, note->classes_len);
+	smtp_note_put_text(&w, note->client, strlen(note->client));
+	smtp_note_put_text(&w, note->entry, strlen(note->entry));
+	smtp_note_put_text(&w, note->classes, note->classes_len);
 	return (size_t)wire_writer_len(&w);
 }
 

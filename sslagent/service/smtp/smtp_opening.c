@@ -8,7 +8,7 @@
 
 enum step { STEP_DONE, STEP_WAITS };
 
-static enum step say(struct smtp_session *s, const char *command)
+static enum step smtp_opening_say(struct smtp_session *s, const char *command)
 {
 	if (smtp_relay_say(s->relay, command) == 0)
 		return STEP_WAITS;
@@ -30,7 +30,7 @@ static bool must_introduce(const struct smtp_session *s)
 	       s->backend->proxy_v2 != CONF_ON;
 }
 
-static enum step refuse(struct smtp_session *s)
+static enum step smtp_opening_refuse(struct smtp_session *s)
 {
 	log_paced(LOG_ERROR, NULL, "mail refused, as its server would not learn the client's address",
 		"listener=%s backend=%s cause=\"%s\" remedy=\"let the server grant XCLIENT with ADDR and PORT to every "
@@ -56,16 +56,16 @@ static enum step say_introduction(struct smtp_session *s)
 	snprintf(command, sizeof command, "XCLIENT %s%s%s\r\n", s->introduction,
 		hides_name(s, "NAME") ? " NAME=[UNAVAILABLE]" : "",
 		hides_name(s, "REVERSE_NAME") ? " REVERSE_NAME=[UNAVAILABLE]" : "");
-	return say(s, command);
+	return smtp_opening_say(s, command);
 }
 
 /* Postfix XCLIENT_README: after it the server begins again. */
-static enum step introduce(struct smtp_session *s)
+static enum step smtp_opening_introduce(struct smtp_session *s)
 {
 	if (s->introduction[0] && is_granted(&s->relay->offers))
 		return say_introduction(s);
 	if (must_introduce(s))
-		return refuse(s);
+		return smtp_opening_refuse(s);
 	if (s->greeter == SMTP_CLIENT_GREETS)
 		s->opening = SMTP_GREETS_AGAIN; /* the server has heard the client's greeting */
 	return STEP_DONE;
@@ -78,7 +78,7 @@ static enum step greet_again(struct smtp_session *s)
 		return STEP_DONE;
 	if (s->note.greeting != SMTP_VERB_EHLO)
 		smtp_ehlo_clear(&s->relay->offers);
-	return say(s, smtp_session_greeting(s, SMTP_CLIENT_GREETS));
+	return smtp_opening_say(s, smtp_session_greeting(s, SMTP_CLIENT_GREETS));
 }
 
 /* The client knows the extensions of a server. A server with other extensions cannot take its place. */
@@ -105,23 +105,23 @@ void smtp_opening_note(struct smtp_session *s)
 		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
 }
 
-static enum step ask(struct smtp_session *s)
+static enum step smtp_opening_ask(struct smtp_session *s)
 {
 	char question[SMTP_COMMAND_MAX];
 
 	if (!is_as_told(s))
 		s->doubt = SMTP_OWN_BACKEND_CHANGED;
 	else if (s->past && smtp_resume_ask(s, question, sizeof question))
-		return say(s, question);
+		return smtp_opening_say(s, question);
 	return STEP_DONE;
 }
 
 static enum step take_step(struct smtp_session *s)
 {
 	switch ((enum smtp_opening)s->opening) {
-	case SMTP_INTRODUCES: return introduce(s);
+	case SMTP_INTRODUCES: return smtp_opening_introduce(s);
 	case SMTP_GREETS_AGAIN: return greet_again(s);
-	case SMTP_ASKS: return ask(s);
+	case SMTP_ASKS: return smtp_opening_ask(s);
 	default: return STEP_DONE; /* the relay has sent the greeting */
 	}
 }

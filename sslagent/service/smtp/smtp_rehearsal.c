@@ -22,7 +22,7 @@ struct rehearsal {
 
 enum go { GO_ON, GO_DONE };
 
-static enum go conclude(struct rehearsal *r, enum smtp_verdict verdict)
+static enum go rehearsal_conclude(struct rehearsal *r, enum smtp_verdict verdict)
 {
 	r->out->verdict = verdict;
 	return GO_DONE;
@@ -30,14 +30,14 @@ static enum go conclude(struct rehearsal *r, enum smtp_verdict verdict)
 
 /* --- replies --- */
 
-static char class_of(const struct rehearsal *r)
+static char rehearsal_class_of(const struct rehearsal *r)
 {
 	return r->given < r->replies && r->given < r->note->classes_len ? r->note->classes[r->given]
 									: SMTP_CLASS_POSITIVE;
 }
 
 /* Reply to the oldest command without a reply. */
-static void reply(struct rehearsal *r)
+static void rehearsal_reply(struct rehearsal *r)
 {
 	const struct smtp_tx *t = &r->follower;
 	const struct smtp_tx_turn *turn = &t->queue[t->queue_from];
@@ -45,8 +45,8 @@ static void reply(struct rehearsal *r)
 	size_t taken;
 	char text[] = "250 x\r\n";
 
-	if (class_of(r) != SMTP_CLASS_POSITIVE)
-		text[0] = class_of(r);
+	if (rehearsal_class_of(r) != SMTP_CLASS_POSITIVE)
+		text[0] = rehearsal_class_of(r);
 	else if (turn->turn == SMTP_VERB_DATA)
 		text[0] = '3';
 	smtp_tx_server(&r->follower, text, turn->own ? 0 : strlen(text), &taken, &e);
@@ -56,7 +56,7 @@ static void reply(struct rehearsal *r)
 static void reply_as_far_as_known(struct rehearsal *r)
 {
 	while (r->given < r->replies && r->follower.queue_len)
-		reply(r);
+		rehearsal_reply(r);
 }
 
 /* Gives no reply inside a chunk: the reply to a last chunk comes after its end, which would otherwise not be
@@ -69,7 +69,7 @@ static void reply_between_chunks(struct rehearsal *r)
 
 /* --- what the client said --- */
 
-static enum go on_end(struct rehearsal *r)
+static enum go rehearsal_on_end(struct rehearsal *r)
 {
 	const uint32_t replies = r->given + r->follower.queue_len;
 
@@ -82,10 +82,10 @@ static enum go on_end(struct rehearsal *r)
 	r->out->ended_len = r->at;
 	r->out->ended_replies = replies;
 	r->out->tx = r->tx;
-	return conclude(r, r->tx.record ? SMTP_HAS_ENDED : SMTP_IS_LOST);
+	return rehearsal_conclude(r, r->tx.record ? SMTP_HAS_ENDED : SMTP_IS_LOST);
 }
 
-static enum go on_command(struct rehearsal *r, const struct smtp_client_event *e)
+static enum go rehearsal_on_command(struct rehearsal *r, const struct smtp_client_event *e)
 {
 	const enum smtp_own own = smtp_relay_refusal(r->rules, r->offers, e);
 	const uint64_t before = r->follower.number;
@@ -95,29 +95,29 @@ static enum go on_command(struct rehearsal *r, const struct smtp_client_event *e
 		return GO_ON;
 	}
 	if (e->command.verb == SMTP_VERB_AUTH || e->command.verb == SMTP_VERB_UNKNOWN)
-		return conclude(r, SMTP_IS_LOST);
+		return rehearsal_conclude(r, SMTP_IS_LOST);
 	smtp_tx_pass(&r->follower, e);
 	if (r->follower.number != before)
 		r->tx = r->here; /* as the owner did; a transaction inside a transaction has no name */
-	return r->follower.state == SMTP_TX_DOT ? on_end(r) : GO_ON;
+	return r->follower.state == SMTP_TX_DOT ? rehearsal_on_end(r) : GO_ON;
 }
 
-static enum go on_event(struct rehearsal *r, const struct smtp_client_event *e)
+static enum go rehearsal_on_event(struct rehearsal *r, const struct smtp_client_event *e)
 {
 	switch (e->kind) {
 	case SMTP_CLIENT_MORE:
 	case SMTP_CLIENT_CONTENT: return GO_ON;
-	case SMTP_CLIENT_COMMAND: return on_command(r, e);
-	case SMTP_CLIENT_CONTENT_END: return r->follower.state == SMTP_TX_DOT ? on_end(r) : GO_ON;
+	case SMTP_CLIENT_COMMAND: return rehearsal_on_command(r, e);
+	case SMTP_CLIENT_CONTENT_END: return r->follower.state == SMTP_TX_DOT ? rehearsal_on_end(r) : GO_ON;
 	case SMTP_CLIENT_WAIT:
 		if (r->follower.queue_len == 0)
-			return conclude(r, SMTP_IS_LOST);
-		reply(r); /* the owner may have got it */
+			return rehearsal_conclude(r, SMTP_IS_LOST);
+		rehearsal_reply(r); /* the owner may have got it */
 		return GO_ON;
 	case SMTP_CLIENT_AUTH_LINE:
 	case SMTP_CLIENT_FLAW: break;
 	}
-	return conclude(r, SMTP_IS_LOST);
+	return rehearsal_conclude(r, SMTP_IS_LOST);
 }
 
 static enum go on_piece(struct rehearsal *r, const struct smtp_piece *p)
@@ -131,13 +131,13 @@ static enum go on_piece(struct rehearsal *r, const struct smtp_piece *p)
 		used += taken;
 		r->at += taken;
 		r->here = (struct smtp_mark){ .record = p->record, .at = (uint16_t)(p->at + used) };
-		go = on_event(r, &e);
+		go = rehearsal_on_event(r, &e);
 		reply_between_chunks(r);
 	}
 	return go;
 }
 
-static void prepare(struct rehearsal *r)
+static void rehearsal_prepare(struct rehearsal *r)
 {
 	const struct smtp_tx_rules rules = { .parse = r->rules->parse,
 		.data_refuse = r->rules->data_refuse,
@@ -163,7 +163,7 @@ int smtp_rehearse(const struct smtp_relay_rules *rules, const struct smtp_note *
 	r->note = note;
 	r->out = out;
 	r->replies = replies;
-	prepare(r);
+	rehearsal_prepare(r);
 	for (const struct smtp_piece *p = heard->first; p && go == GO_ON; p = p->next)
 		go = on_piece(r, p);
 	if (go == GO_ON)

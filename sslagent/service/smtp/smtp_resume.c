@@ -32,7 +32,7 @@ static enum smtp_own plan_to_ask(struct smtp_session *s, enum smtp_resuming how)
 }
 
 /* Decides how the waiting bytes continue. SMTP_OWN_NONE: they go on. Else this is the last reply to the client. */
-static enum smtp_own judge(struct smtp_session *s)
+static enum smtp_own smtp_resume_judge(struct smtp_session *s)
 {
 	struct smtp_past *p = s->past;
 
@@ -52,7 +52,7 @@ static enum smtp_own judge(struct smtp_session *s)
 }
 
 /* SMTP_OWN_NONE, or the last reply to the client. */
-static enum smtp_own repeat(struct smtp_session *s)
+static enum smtp_own smtp_resume_repeat(struct smtp_session *s)
 {
 	if (s->waiting.first && s->past->again == SERVICE_SAYS_NOTHING_AGAIN)
 		return SMTP_OWN_AGENT_LOST;
@@ -72,9 +72,9 @@ void service_heard_all(struct service *of)
 	if (s->stage != SMTP_HEARING)
 		return;
 	s->stage = SMTP_IDLE;
-	enum smtp_own end = judge(s);
+	enum smtp_own end = smtp_resume_judge(s);
 	if (!end && s->past->how == SMTP_REPEATS)
-		end = repeat(s);
+		end = smtp_resume_repeat(s);
 	if (end)
 		smtp_session_end(s, end);
 }
@@ -213,7 +213,7 @@ static void on_decided(struct smtp_session *s, const char *reply, size_t len)
 	p->replies = 0;
 	p->classes_at = 0;
 	p->note.classes_len = 0;
-	s->doubt = (uint8_t)judge(s);
+	s->doubt = (uint8_t)smtp_resume_judge(s);
 }
 
 /* The transaction may also have a name in an older epoch. */
@@ -227,7 +227,7 @@ static void on_never(struct smtp_session *s)
 	else if (older || p->how == SMTP_ASKS_BLIND)
 		s->doubt = SMTP_OWN_AGENT_LOST;
 	else
-		s->doubt = (uint8_t)repeat(s);
+		s->doubt = (uint8_t)smtp_resume_repeat(s);
 }
 
 void smtp_resume_answer(struct smtp_session *s)

@@ -13,14 +13,14 @@
 
 _Static_assert(SMTP_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
 
-static void drop_state(struct service *s)
+static void smtp_service_drop_state(struct service *s)
 {
 	smtp_session_clear(s->state);
 	slabs_give(s->blocks, s->state);
 }
 
 /* NULL: out of memory. */
-static struct smtp_session *session(struct service *s)
+static struct smtp_session *smtp_service_session(struct service *s)
 {
 	if (s->state)
 		return s->state;
@@ -35,19 +35,19 @@ static struct smtp_session *session(struct service *s)
 /* --- what every service answers --- */
 
 /* Before the server has answered, the beginning of the next mail is not known. So all bytes go on. */
-static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
+static size_t smtp_service_from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
 	smtp_session_client(s->state, data, len);
 	return len;
 }
 
-static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
+static enum service_piece smtp_service_from_backend(struct service *s, const uint8_t *data, size_t len)
 {
 	smtp_session_answered(s->state, len);
 	return SERVICE_RESPONSE;
 }
 
-static enum service_place place(const struct service *s)
+static enum service_place smtp_service_place(const struct service *s)
 {
 	const struct smtp_session *m = s->state;
 
@@ -63,17 +63,18 @@ static enum service_place place(const struct service *s)
 }
 
 /* It moves at checkpoints, where the note has everything. */
-static ptrdiff_t save(const struct service *s, uint8_t *out)
+static ptrdiff_t smtp_service_save(const struct service *s, uint8_t *out)
 {
 	const struct smtp_session *m = s->state;
 
-	return m && place(s) == SERVICE_CHECKPOINT ? (ptrdiff_t)smtp_note_write(&m->note, out) : CSSL_E_STATE;
+	return m && smtp_service_place(s) == SERVICE_CHECKPOINT ? (ptrdiff_t)smtp_note_write(&m->note, out)
+								: CSSL_E_STATE;
 }
 
 /* With a server connection of another owner, at a checkpoint. */
-static void restore(struct service *s, const uint8_t *state, size_t len)
+static void smtp_service_restore(struct service *s, const uint8_t *state, size_t len)
 {
-	struct smtp_session *m = session(s);
+	struct smtp_session *m = smtp_service_session(s);
 	struct smtp_note note;
 
 	if (!m || smtp_note_read(state, len, &note) < 0) {
@@ -86,7 +87,7 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 }
 
 /* A client that does not read may pipeline commands; their replies wait here. */
-static size_t kept_len(const struct service *s)
+static size_t smtp_service_kept_len(const struct service *s)
 {
 	const struct smtp_session *m = s->state;
 
@@ -95,15 +96,15 @@ static size_t kept_len(const struct service *s)
 
 /* The backend connection belongs to this client. The last words follow the waiting replies: service_end(). */
 const struct service_ops service_smtp = {
-	.from_client = from_client,
-	.from_backend = from_backend,
+	.from_client = smtp_service_from_client,
+	.from_backend = smtp_service_from_backend,
 	.state_len = sizeof(struct smtp_session),
-	.kept_len = kept_len,
-	.drop_state = drop_state,
-	.save = save,
+	.kept_len = smtp_service_kept_len,
+	.drop_state = smtp_service_drop_state,
+	.save = smtp_service_save,
 	.save_max = SMTP_NOTE_MAX,
-	.place = place,
-	.restore = restore,
+	.place = smtp_service_place,
+	.restore = smtp_service_restore,
 };
 
 /* --- what stands between --- */
@@ -117,7 +118,7 @@ static void begin_notes(struct smtp_session *m)
 
 int service_own(struct service *s, const struct service_owner *owner)
 {
-	struct smtp_session *m = session(s);
+	struct smtp_session *m = smtp_service_session(s);
 
 	if (!m)
 		return CSSL_E_NO_MEMORY;

@@ -48,7 +48,7 @@ static void drop_relay(struct smtp_session *s)
 /* Repeated bytes stop where the server could take a message for complete before its replies were compared. A named mail
  * begins only when the one before is answered, so that the note needs only one name. And it ends only when the client
  * has been told all replies before: after the loss of this owner, the answer what became of it is the next reply. */
-static void hold(struct smtp_session *s)
+static void smtp_session_hold(struct smtp_session *s)
 {
 	const unsigned repeated = s->past ? SMTP_TX_HOLDS_CHUNKS : 0;
 	const unsigned named = s->note.tx.record ? SMTP_TX_HOLDS_MAIL | SMTP_TX_HOLDS_LAST : 0;
@@ -61,7 +61,7 @@ static void drop_past(struct smtp_session *s)
 {
 	free(s->past);
 	s->past = NULL;
-	hold(s);
+	smtp_session_hold(s);
 }
 
 /* It may have held a password. */
@@ -92,7 +92,7 @@ void smtp_session_use(struct smtp_session *s, size_t len)
 /* --- the end --- */
 
 /* The waiting bytes are dropped. */
-static void over(struct smtp_session *s, enum smtp_own why)
+static void smtp_session_over(struct smtp_session *s, enum smtp_own why)
 {
 	s->stage = SMTP_OVER;
 	s->over_for = (uint8_t)why;
@@ -114,7 +114,7 @@ void smtp_session_end(struct smtp_session *s, enum smtp_own why)
 	smtp_own_write(&w, why);
 	smtp_session_say(s, (const char *)reply, (size_t)wire_writer_len(&w));
 	smtp_end_count(why);
-	over(s, why);
+	smtp_session_over(s, why);
 }
 
 /* --- for the client --- */
@@ -174,10 +174,11 @@ static void note_greeting(struct smtp_session *s)
 	smtp_session_told(s, s->note.told);
 }
 
-static void on_reply(struct smtp_session *s)
+static void smtp_session_on_reply(struct smtp_session *s)
 {
 	const unsigned turn = s->relay->turn;
 
+	/* replies to what the agent asked for itself; the client sees none of them */
 	if (s->stage == SMTP_OPENING && turn != SMTP_TURN_BANNER && turn != SMTP_TURN_NOTHING) {
 		smtp_opening_reply(s);
 		return;
@@ -185,6 +186,7 @@ static void on_reply(struct smtp_session *s)
 	if (s->stage == SMTP_TALKING && (turn == SMTP_VERB_EHLO || turn == SMTP_VERB_HELO) && s->reply.data[0] == '2')
 		note_greeting(s);
 	s->note.authenticated |= s->relay->tx.authenticated;
+	/* of a repeated command: the owner before gave the client its reply */
 	if (s->stage == SMTP_TALKING && s->past && turn != SMTP_TURN_NOTHING)
 		drop_repeated(s);
 	else
@@ -192,7 +194,7 @@ static void on_reply(struct smtp_session *s)
 }
 
 /* Without realloc(), which leaves a copy of the old bytes in memory. */
-static int grow(struct smtp_buffer *b, size_t needed)
+static int smtp_buffer_grow(struct smtp_buffer *b, size_t needed)
 {
 	struct smtp_buffer bigger = { .data = malloc(needed), .len = b->len, .cap = needed };
 
@@ -205,9 +207,9 @@ static int grow(struct smtp_buffer *b, size_t needed)
 	return 0;
 }
 
-static void append(struct smtp_session *s, struct smtp_buffer *to, const char *words, size_t len)
+static void smtp_session_append(struct smtp_session *s, struct smtp_buffer *to, const char *words, size_t len)
 {
-	if (to->len + len > to->cap && grow(to, to->len + len) < 0) {
+	if (to->len + len > to->cap && smtp_buffer_grow(to, to->len + len) < 0) {
 		s->memory = SMTP_MEMORY_WANTED;
 		return;
 	}
@@ -233,13 +235,13 @@ static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_
 		s->reply.len = 0;
 		return;
 	}
-	append(s, &s->reply, words, len);
+	smtp_session_append(s, &s->reply, words, len);
 	if (what == SMTP_WORDS_PART)
 		return;
 	if (s->reply.len > len)
 		unify_codes(s, words);
 	if (s->reply.len)
-		on_reply(s);
+		smtp_session_on_reply(s);
 	s->reply.len = 0;
 }
 
@@ -249,10 +251,10 @@ static void to_server(void *ctx, const char *words, size_t len)
 {
 	struct smtp_session *s = ctx;
 
-	append(s, &s->out, words, len);
+	smtp_session_append(s, &s->out, words, len);
 }
 
-static int name(void *ctx, size_t at, struct smtp_tx_name *out)
+static int smtp_session_name(void *ctx, size_t at, struct smtp_tx_name *out)
 {
 	struct smtp_session *s = ctx;
 	const struct smtp_mark tx = { .record = s->here.record, .at = (uint16_t)(s->here.at + at) };
@@ -263,7 +265,7 @@ static int name(void *ctx, size_t at, struct smtp_tx_name *out)
 	memcpy(out->id, s->id, sizeof out->id);
 	s->note.tx = tx;
 	s->note.end_reply = 0;
-	hold(s);
+	smtp_session_hold(s);
 	return 1;
 }
 
@@ -290,7 +292,7 @@ static void note_end(struct smtp_session *s)
 
 /* While a reply waits for the client, none of its bytes are used. So the memory for a client that does not read is
  * bounded, and the note never has a later mail before the client has got the replies to an earlier one. */
-static int has_room(const void *ctx)
+static int smtp_session_has_room(const void *ctx)
 {
 	const struct smtp_session *s = ctx;
 
@@ -298,13 +300,13 @@ static int has_room(const void *ctx)
 }
 
 static const struct smtp_relay_ops relay_ops = {
-	.to_client = to_client, .to_server = to_server, .name = name, .has_room = has_room
+	.to_client = to_client, .to_server = to_server, .name = smtp_session_name, .has_room = smtp_session_has_room
 };
 
 /* --- both --- */
 
 /* An idle session has no relay, because the note has everything. 0 or CSSL_E_NO_MEMORY. */
-static int wake(struct smtp_session *s)
+static int smtp_session_wake(struct smtp_session *s)
 {
 	const struct smtp_relay_past past = { .greeting = (enum smtp_verb)s->note.greeting,
 		.client = s->note.client,
@@ -321,7 +323,7 @@ static int wake(struct smtp_session *s)
 	return 0;
 }
 
-static size_t pass(struct smtp_session *s, uint64_t record, size_t at, const uint8_t *data, size_t len)
+static size_t smtp_session_pass(struct smtp_session *s, uint64_t record, size_t at, const uint8_t *data, size_t len)
 {
 	s->here = (struct smtp_mark){ .record = record, .at = (uint16_t)at };
 	const size_t used = smtp_relay_client(s->relay, (const char *)data, len);
@@ -348,18 +350,18 @@ static bool must_pause(const struct smtp_session *s)
 
 static bool may_feed(const struct smtp_session *s)
 {
-	return s->stage == SMTP_TALKING && s->waiting.first && s->relay->state == SMTP_RELAY_OPEN && has_room(s) &&
-	       !must_pause(s);
+	return s->stage == SMTP_TALKING && s->waiting.first && s->relay->state == SMTP_RELAY_OPEN &&
+	       smtp_session_has_room(s) && !must_pause(s);
 }
 
 /* Pass on all bytes that may go on now. */
-static void feed(struct smtp_session *s)
+static void smtp_session_feed(struct smtp_session *s)
 {
 	size_t used = 1;
 
 	while (used && may_feed(s)) {
 		const struct smtp_piece *p = s->waiting.first;
-		used = pass(s, p->record, p->at + p->used, p->data + p->used, p->len - p->used);
+		used = smtp_session_pass(s, p->record, p->at + p->used, p->data + p->used, p->len - p->used);
 		smtp_session_use(s, used);
 	}
 }
@@ -371,9 +373,9 @@ static bool is_next_step(const struct smtp_session *s)
 }
 
 /* Input came from one side: do what follows from it. */
-static void look(struct smtp_session *s)
+static void smtp_session_look(struct smtp_session *s)
 {
-	feed(s);
+	smtp_session_feed(s);
 	if (is_next_step(s))
 		smtp_opening_step(s);
 	if (s->memory == SMTP_MEMORY_WANTED)
@@ -392,7 +394,7 @@ static void look(struct smtp_session *s)
 	}
 	if (why)
 		smtp_end_count(why);
-	over(s, why);
+	smtp_session_over(s, why);
 }
 
 void smtp_session_talk(struct smtp_session *s)
@@ -401,8 +403,8 @@ void smtp_session_talk(struct smtp_session *s)
 	smtp_opening_note(s);
 	if (s->past && s->past->dropped == s->past->replies)
 		drop_past(s);
-	hold(s);
-	feed(s);
+	smtp_session_hold(s);
+	smtp_session_feed(s);
 }
 
 void smtp_session_client(struct smtp_session *s, const uint8_t *data, size_t len)
@@ -413,32 +415,32 @@ void smtp_session_client(struct smtp_session *s, const uint8_t *data, size_t len
 		s->taken += len;
 		return;
 	}
-	if (wake(s) < 0) {
+	if (smtp_session_wake(s) < 0) {
 		smtp_session_end(s, SMTP_OWN_OVERLOADED);
 		s->taken += len;
 		return;
 	}
-	if (s->stage == SMTP_TALKING && !s->waiting.first && has_room(s) && !must_pause(s)) {
-		used = pass(s, s->record, 0, data, len);
+	if (s->stage == SMTP_TALKING && !s->waiting.first && smtp_session_has_room(s) && !must_pause(s)) {
+		used = smtp_session_pass(s, s->record, 0, data, len);
 		s->taken += used;
 	}
 	if (used < len && smtp_pieces_add(&s->waiting, s->record, used, data + used, len - used) < 0) {
 		s->memory = SMTP_MEMORY_WANTED;
 		s->taken += len - used;
 	}
-	look(s);
+	smtp_session_look(s);
 }
 
 void service_backend_says(struct service *of, const uint8_t *data, size_t len)
 {
 	struct smtp_session *s = of->state;
 
-	if (wake(s) < 0)
+	if (smtp_session_wake(s) < 0)
 		smtp_session_end(s, SMTP_OWN_OVERLOADED);
 	if (!s->relay)
 		return;
 	smtp_relay_server(s->relay, (const char *)data, len);
-	look(s);
+	smtp_session_look(s);
 }
 
 void service_backend_gone(struct service *of)
@@ -449,7 +451,7 @@ void service_backend_gone(struct service *of)
 		smtp_relay_server_ended(s->relay);
 	else
 		smtp_session_end(s, s->stage == SMTP_TALKING ? SMTP_OWN_BACKEND_LOST : SMTP_OWN_BACKEND_UNREACHABLE);
-	look(s);
+	smtp_session_look(s);
 }
 
 /* --- a server --- */
@@ -509,8 +511,8 @@ void smtp_session_answered(struct smtp_session *s, size_t len)
 {
 	smtp_pieces_use(&s->answers, len);
 	s->note.banner = SMTP_BANNER_HAD;
-	if (s->waiting.first && has_room(s)) /* these waited for the room */
-		look(s);
+	if (s->waiting.first && smtp_session_has_room(s)) /* these waited for the room */
+		smtp_session_look(s);
 }
 
 void smtp_session_at_checkpoint(struct smtp_session *s)

@@ -107,8 +107,8 @@ START_TEST(a_handover_goes_where_the_drawing_says)
 
 	for (unsigned from = 0; from < GIVER_STATE_COUNT; from++)
 		for (unsigned to = 0; to < GIVER_STATE_COUNT; to++)
-			ck_assert_msg(giver_may_go(from, to) == drawn(arrows, SUITE_LEN(arrows), from, to), "%u to %u",
-				from, to);
+			ck_assert_msg(handover_giver_may_go(from, to) == drawn(arrows, SUITE_LEN(arrows), from, to),
+				"%u to %u", from, to);
 }
 END_TEST
 

@@ -19,7 +19,7 @@ static void choose(unsigned ours, unsigned theirs)
 	for (unsigned self = 0; self < ours; self++) {
 		unsigned seen[WORKERS_MAX] = { 0 };
 		for (uint64_t hash = 0; hash < HASHES; hash++) {
-			unsigned worker = worker_choice(ours, self, theirs, hash);
+			unsigned worker = links_worker_choice(ours, self, theirs, hash);
 			ck_assert_uint_lt(worker, theirs);
 			chosen[worker]++;
 			used_by[worker] += seen[worker]++ == 0;

@@ -9,7 +9,7 @@ struct peer p, q;
 
 int agent_leaves;
 
-static int is_leaving(const void *process)
+static bool is_leaving(const void *process)
 {
 	return agent_leaves;
 }
@@ -44,7 +44,7 @@ void peer_open(struct peer *x)
 	snprintf(a->peer.name, sizeof a->peer.name, "r1");
 	x->fd = fds[1];
 	a->home = &carriers;
-	link_begin(a);
+	carrier_link_begin(a);
 }
 
 void peer_forget_frames(struct peer *x)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"
 
@@ -52,7 +52,7 @@ START_TEST(bytes_that_came_behind_the_opening_are_frames)
 	a->early = calloc(1, a->early_len);
 	frame_header_write(a->early, 0, FRAME_PING, 0, 8);
 	a->home = &carriers;
-	link_begin(a);
+	carrier_link_begin(a);
 	peers_until(count_of(&p, FRAME_PONG) == 1);
 	close_peers();
 }

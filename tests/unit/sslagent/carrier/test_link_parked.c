@@ -5,7 +5,7 @@
 
 #include "net/stream_inside.h"
 #include "proto/error.h"
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"
@@ -192,7 +192,7 @@ END_TEST
 
 static void time_link_out(void)
 {
-	link_fail(carriers.links, UV_ETIMEDOUT);
+	carrier_link_fail(carriers.links, UV_ETIMEDOUT);
 	wait_until(carriers.parked != NULL);
 }
 
@@ -200,7 +200,7 @@ static void time_link_out(void)
 START_TEST(a_stream_outlives_a_link_without_memory)
 {
 	begin_request();
-	link_fail(carriers.links, _i == 0 ? UV_ENOMEM : CSSL_E_NO_MEMORY);
+	carrier_link_fail(carriers.links, _i == 0 ? UV_ENOMEM : CSSL_E_NO_MEMORY);
 	wait_until(carriers.links == NULL);
 	ck_assert_uint_eq(a1.worker.table.count, 1);
 	peer_open(&q);

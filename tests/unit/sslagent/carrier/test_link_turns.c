@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "net/worker.h"
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sslagent/carrier/link_inside.h"
+#include "sslagent/carrier/link.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"
 

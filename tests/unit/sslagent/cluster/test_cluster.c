@@ -233,7 +233,7 @@ START_TEST(what_a_filter_lets_through_is_gone_everywhere)
 	};
 	const revoke_what what = REVOKE(REVOKE_MATCHING, .matching = &rows[_i].filter);
 
-	certificate_hash((const uint8_t *)CERTIFICATE, strlen(CERTIFICATE), hash);
+	session_filter_hash((const uint8_t *)CERTIFICATE, strlen(CERTIFICATE), hash);
 	check_revocation(&what, &rows[_i].hit, &rows[_i].spared);
 }
 END_TEST

@@ -189,7 +189,7 @@ START_TEST(families_and_client_certificates_are_told_and_filtered)
 	const ptrdiff_t len = sess_obj_encode(&made.obj, encoded, sizeof(encoded));
 	const struct offer offer = { &made.obj, encoded, (size_t)len, NOW_MS, NOW_MS, STORED_OWN, 0 };
 	ck_assert_int_eq(store_put(store, &offer, NOW_MS), 0);
-	certificate_hash(made.obj.certificate, made.obj.certificate_len, hash);
+	session_filter_hash(made.obj.certificate, made.obj.certificate_len, hash);
 	ck_assert_uint_eq(count_of(FILTER(.client_certificate = bytes_of(hash, CERTIFICATE_HASH_LEN))), 1);
 	ck_assert_uint_eq(count_of(FILTER(.client_certificate = bytes_of(other, CERTIFICATE_HASH_LEN))), 0);
 	ck_assert_uint_eq(count_of(FILTER(.family_id = bytes_of(made.obj.facts.family_id, FAMILY_ID_LEN))), 1);

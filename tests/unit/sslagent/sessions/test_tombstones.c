@@ -172,10 +172,10 @@ START_TEST(a_filter_with_an_unknown_criterion_is_refused)
 	Cssl__SessionFilter f = FILTER(.cipher_suite = 0x1301);
 	const revoke_what what = REVOKE(REVOKE_MATCHING, .matching = &f);
 
-	ck_assert_int_eq(revoke_check(&what), 0);
+	ck_assert_int_eq(tombstones_check(&what), 0);
 	f.base.n_unknown_fields = 1;
 	f.base.unknown_fields = &unknown;
-	ck_assert_int_eq(revoke_check(&what), CSSL_E_RANGE);
+	ck_assert_int_eq(tombstones_check(&what), CSSL_E_RANGE);
 }
 END_TEST
 

@@ -1,8 +1,9 @@
-/* link_inside.h: declarations that only the link's own files use: link.c (frames from RAgent, life), link_stream.c
- * (streams as carriers of connections) and link_parked.c (streams that wait for RAgent's next process, and go on).
+/* link.h: this agent's end of one link from a worker of RAgent, for the link's own files only: link.c (frames from
+ * RAgent, life), link_stream.c (streams as carriers of connections) and link_parked.c (streams that wait for RAgent's
+ * next process, and go on). All others use carrier_home.h.
  */
-#ifndef CSSL_SSLAGENT_LINK_INSIDE_H
-#define CSSL_SSLAGENT_LINK_INSIDE_H
+#ifndef CSSL_SSLAGENT_LINK_H
+#define CSSL_SSLAGENT_LINK_H
 
 #include "net/framed.h"
 #include "net/holdings.h"
@@ -31,10 +32,10 @@ struct link_turns {
 	uint64_t ahead; /* so many bytes have to be written before the next turn, beyond a limit */
 };
 
-struct link {
+struct carrier_link {
 	struct framed framed;
 	struct carrier_home *home;
-	struct link *next;
+	struct carrier_link *next;
 	uint64_t number; /* unique in its worker */
 	char peer[64];
 	uint64_t peer_boot_id;
@@ -56,7 +57,7 @@ struct link_stream {
 	struct carrier carrier; /* first */
 	uint32_t id;
 	uint32_t order; /* number of the last MOVE; 0: none came */
-	struct link *link;
+	struct carrier_link *link;
 	struct connection *connection; /* NULL: it is over, and END is held; or there is none yet */
 	struct preamble_stream *clear; /* in the place of a connection */
 	struct connection_id connection_id;
@@ -71,32 +72,32 @@ struct link_stream {
 
 /* link.c */
 /* Its socket is closed soon; what its streams say is only held, if the link is PARKED then. */
-void link_stop(struct link *l);
+void carrier_link_stop(struct carrier_link *l);
 /* Close it, as if it was lost. All streams are forgotten. */
-void link_close(struct link *l);
-void link_fail(struct link *l, int error);
+void carrier_link_close(struct carrier_link *l);
+void carrier_link_fail(struct carrier_link *l, int error);
 /* On the link itself. */
-void link_send_message(struct link *l, enum frame_type type, const ProtobufCMessage *m);
+void carrier_link_send_message(struct carrier_link *l, enum frame_type type, const ProtobufCMessage *m);
 /* Its connection ends; the stream is freed, and is in no table. */
-void link_forget_stream(struct link_stream *s, enum end_reason reason);
+void carrier_link_forget_stream(struct link_stream *s, enum end_reason reason);
 /* The link has none of its streams any more, and each is left to @fn. */
-void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder));
+void carrier_link_give_up_streams(struct carrier_link *l, void (*fn)(void *ctx, uint32_t id, void *holder));
 /* After the end of its last stream, and of its socket. */
-void link_free_if_over(struct link *l);
+void carrier_link_free_if_over(struct carrier_link *l);
 
 /* link_stream.c */
 /* NULL: it is the carrier of another kind. */
 struct link_stream *link_stream_of(struct carrier *c);
 /* NULL: out of memory. */
 struct link_stream *link_stream_add(
-	struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch);
+	struct carrier_link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch);
 void link_stream_drop(struct link_stream *s);
 /* Its connection is over: drop it, unless RAgent has to hear of the end, perhaps from the next process. */
 void link_stream_ended(struct link_stream *s);
 /* It is in no table. */
 void link_stream_free(struct link_stream *s);
 /* Returns 0: to refuse is no breach of the link protocol. */
-int link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
+int link_stream_refuse(struct carrier_link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
 /* Send a frame; while the stream is parked, it is only held. */
 void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 /* RAgent confirmed frames. */
@@ -106,19 +107,19 @@ void link_stream_pass(struct link_stream *s, struct held_frame *f);
 
 /* link_parked.c */
 /* So many bytes went out: there may be room for the next streams that await their turn. */
-void link_turns_written(struct link *l, size_t len);
+void link_turns_written(struct carrier_link *l, size_t len);
 /* None has a turn there any more. The streams themselves are not looked at. */
-void link_turns_clear(struct link *l);
-int link_take_proof(struct link *l, const struct frame *f);
-int link_reattach(struct link *l, const struct frame *f);
+void link_turns_clear(struct carrier_link *l);
+int carrier_link_take_proof(struct carrier_link *l, const struct frame *f);
+int carrier_link_reattach(struct carrier_link *l, const struct frame *f);
 /* For so long the network may be cut. It is shorter than the time after which this RAgent thinks an agent lost. */
-uint64_t link_patience_ms(const struct link *l);
+uint64_t carrier_link_patience_ms(const struct carrier_link *l);
 /* May its streams wait for the next process? */
-bool link_may_park(const struct link *l);
-void link_park(struct link *l);
+bool carrier_link_may_park(const struct carrier_link *l);
+void carrier_link_park(struct carrier_link *l);
 /* PARKED: it is over. */
-void link_end_parked(struct link *l);
+void carrier_link_end_parked(struct carrier_link *l);
 /* If it is PARKED: it is over once it has no stream any more. */
-void link_end_parked_if_empty(struct link *l);
+void carrier_link_end_parked_if_empty(struct carrier_link *l);
 
 #endif

@@ -1,8 +1,8 @@
-/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c (listeners, and the
+/* direct.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c (listeners, and the
  * access log) and direct_preamble.c (the dialogue before STARTTLS) only.
  */
-#ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
-#define CSSL_SSLAGENT_DIRECT_INSIDE_H
+#ifndef CSSL_SSLAGENT_DIRECT_H
+#define CSSL_SSLAGENT_DIRECT_H
 
 #include <sys/queue.h>
 
@@ -84,8 +84,8 @@ void direct_log_end(const struct direct *d, enum end_reason reason, const char *
 /* direct_preamble.c: the words for clients of a listener. */
 /* The listener whose settings it uses. */
 const struct conf_listener *direct_conf(const struct direct_listener *l);
-/* Nonzero: its clients begin in clear, in a preamble. */
-int direct_begins_in_clear(const struct direct_listener *l);
+/* Do its clients begin in clear, in a preamble? */
+bool direct_begins_in_clear(const struct direct_listener *l);
 /* The words for a client that is one too many. Returns their length; 0: it is reset without words. */
 #define DIRECT_WORDS_MAX 128u
 size_t direct_preamble_full(const struct direct_listener *l, uint8_t out[static DIRECT_WORDS_MAX]);
