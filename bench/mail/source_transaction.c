@@ -281,7 +281,7 @@ static bool is_lost_cause(const struct source_session *s, enum step step)
 	return s->answered == s->said && (s->refused || none_accepted) && step != STEP_END;
 }
 
-static void abandon(struct source_session *s, enum step step, unsigned code)
+static void source_transaction_abandon(struct source_session *s, enum step step, unsigned code)
 {
 	s->refused = 1;
 	if (step == STEP_DATA && code == 354) { /* in a group: no recipient, and content is expected all the same */
@@ -308,7 +308,7 @@ void source_transaction_on_reply(struct source_session *s, unsigned code, const 
 	if (s->answered == step_count(s))
 		end_mail(s);
 	else if (is_lost_cause(s, step))
-		abandon(s, step, code);
+		source_transaction_abandon(s, step, code);
 	else
 		say_on(s);
 }
