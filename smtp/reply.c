@@ -7,7 +7,7 @@
 #include "proto/error.h"
 
 /* One to three digits without leading zeros (RFC 3463 2), then @end; both are taken from @rest. */
-static int take_number(struct smtp_span *rest, char end, uint16_t *out)
+static int smtp_reply_take_number(struct smtp_span *rest, char end, uint16_t *out)
 {
 	uint64_t value;
 	struct smtp_span left = *rest, digits = smtp_span_until(&left, end);
@@ -26,7 +26,7 @@ static struct smtp_enhanced read_enhanced(struct smtp_span text, unsigned code)
 	struct smtp_enhanced none = { 0 }, found = { 0 };
 	uint16_t status;
 	struct smtp_span rest = text;
-	if (take_number(&rest, '.', &status) < 0 || take_number(&rest, '.', &found.subject) < 0)
+	if (smtp_reply_take_number(&rest, '.', &status) < 0 || smtp_reply_take_number(&rest, '.', &found.subject) < 0)
 		return none;
 	struct smtp_span left = rest, detail = smtp_span_until(&left, ' ');
 	uint64_t value;
@@ -77,7 +77,7 @@ bool smtp_reply_is_between(const struct smtp_reply_reader *r)
 }
 
 /* Keeps what fits of a line. */
-static struct smtp_span hold(struct smtp_reply_reader *r, struct smtp_span piece)
+static struct smtp_span smtp_reply_hold(struct smtp_reply_reader *r, struct smtp_span piece)
 {
 	const size_t room = r->max - r->held, len = piece.len < room ? piece.len : room;
 
@@ -162,7 +162,7 @@ int smtp_reply_read(struct smtp_reply_reader *r, const char *in, size_t len, siz
 			return CSSL_E_TOO_LONG;
 		r->bytes += (uint32_t)piece.len;
 		if (!lf || r->held)
-			piece = hold(r, piece);
+			piece = smtp_reply_hold(r, piece);
 		if (lf)
 			result = read_line(r, piece, out);
 		if (result == SMTP_REPLY_MORE && out->wire.len > SMTP_REPLY_TEXT_MAX - r->given)
