@@ -142,7 +142,7 @@ static json_t *messages_json(const struct control_view *v, uint64_t after)
 		json_array_size(list.rows) >= ANSWERS_ROWS_MAX);
 }
 
-static json_t *text_json(struct smtp_span text)
+static json_t *span_json(struct smtp_span text)
 {
 	json_t *out = json_stringn(text.at, text.len);
 
@@ -160,10 +160,10 @@ static void add_recipients(json_t *out, const struct envelope *e, const struct f
 		const char *fate = f->fate == FATE_DELIVERED ? "delivered" : f->fate == FATE_FAILED ? "failed" : "open";
 
 		json_array_append_new(rows,
-			json_pack("{s:o,s:s,s:s}", "to", text_json(one.mailbox), "fate", fate, "reply", f->reply));
+			json_pack("{s:o,s:s,s:s}", "to", span_json(one.mailbox), "fate", fate, "reply", f->reply));
 	}
-	json_object_set_new(out, "from", text_json(e->sender));
-	json_object_set_new(out, "client", text_json(e->client));
+	json_object_set_new(out, "from", span_json(e->sender));
+	json_object_set_new(out, "client", span_json(e->client));
 	json_object_set_new(out, "recipients", rows);
 }
 

@@ -16,7 +16,7 @@ struct busiest {
 	} at[SUMMARY_ROWS_MAX];
 };
 
-static void keep(struct busiest *b, uint64_t load, const void *object)
+static void busiest_keep(struct busiest *b, uint64_t load, const void *object)
 {
 	unsigned i = b->count < SUMMARY_ROWS_MAX ? b->count++ : SUMMARY_ROWS_MAX;
 
@@ -43,7 +43,7 @@ static json_t *rows_json(const struct busiest *b, json_t *(*row)(const void *obj
 
 static void keep_destination(void *ctx, const struct destination *d)
 {
-	keep(ctx, (uint64_t)d->turns.count + d->in[DESTINATION_LEASED], d);
+	busiest_keep(ctx, (uint64_t)d->turns.count + d->in[DESTINATION_LEASED], d);
 }
 
 static json_t *destination_json(const void *object)
@@ -110,7 +110,7 @@ static int keep_line(void *ctx, const struct queue_destination *d)
 
 	l->deferred += d->deferred;
 	l->held += d->held;
-	keep(&l->busiest, d->count, d);
+	busiest_keep(&l->busiest, d->count, d);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ static void leave_receiver(struct courier *c)
 	c->onward = NULL;
 }
 
-static void end(struct courier *c, enum courier_line line)
+static void courier_leave_line(struct courier *c, enum courier_line line)
 {
 	way_forget(&c->way);
 	if (c->destination)
@@ -51,11 +51,11 @@ static void return_receiver(struct courier *c)
 	destination_take_back(c->destination, o);
 }
 
-static void finish(struct courier *c)
+static void courier_finish(struct courier *c)
 {
 	return_receiver(c);
 	courier_settle(c);
-	end(c, COURIER_LINE_NOW);
+	courier_leave_line(c, COURIER_LINE_NOW);
 }
 
 static void finish_with_reset(struct courier *c)
@@ -66,7 +66,7 @@ static void finish_with_reset(struct courier *c)
 	if (probe_asks_again(c, messages))
 		return;
 	courier_settle(c);
-	end(c, COURIER_LINE_NOW);
+	courier_leave_line(c, COURIER_LINE_NOW);
 }
 
 void courier_end(struct courier *c, enum courier_end how)
@@ -74,7 +74,7 @@ void courier_end(struct courier *c, enum courier_end how)
 	leave_receiver(c);
 	if (how == COURIER_PUT_BACK && !c->probe)
 		queue_put_back(c->parts->queue, c->mail.id, 0, QUEUE_CLEAR);
-	end(c, COURIER_LINE_NOW);
+	courier_leave_line(c, COURIER_LINE_NOW);
 }
 
 /* Toward the receiver */
@@ -187,7 +187,7 @@ static void send_content(struct courier *c)
 
 /* Replies */
 
-static void go_on(struct courier *c, enum courier_next next)
+static void courier_go_on(struct courier *c, enum courier_next next)
 {
 	if (next == COURIER_NEXT_ASK)
 		courier_name_ask(c);
@@ -202,13 +202,13 @@ static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 		return;
 	}
 	if (line->code == 503 && c->naming == COURIER_NAMED) {
-		go_on(c, courier_name_refused(c));
+		courier_go_on(c, courier_name_refused(c));
 		return;
 	}
 	if (c->demand == COURIER_DEMANDS_TLS)
 		destination_give_up_clear(c->destination, c->onward);
 	courier_note_reply(c, line);
-	finish(c);
+	courier_finish(c);
 }
 
 /* RFC 5321 4.5.3.1.10: the receiver takes no more recipients in this transaction, which it may also say by 552. Both
@@ -251,14 +251,14 @@ static void on_ask_reply(struct courier *c, const struct smtp_reply_line *line)
 	const enum courier_next next = courier_name_answered(c, line, &c->decided);
 
 	if (next != COURIER_NEXT_SETTLE) {
-		go_on(c, next);
+		courier_go_on(c, next);
 		return;
 	}
 	c->naming = COURIER_NAMED;
 	c->state = COURIER_DOT;
 	fates_set_open(&c->fates, FATE_SENT, (struct smtp_span){ 0 });
 	courier_note_reply(c, &c->decided);
-	finish(c);
+	courier_finish(c);
 }
 
 /* The reply to the last command, or to the content. */
@@ -288,13 +288,13 @@ static void on_expected(struct courier *c, const struct smtp_reply_line *line)
 		courier_note_reply(c, line);
 		if (c->left == COURIER_REST_LEFT && class == 2)
 			c->left = COURIER_REST_NEXT;
-		finish(c);
+		courier_finish(c);
 		break;
 	case COURIER_ASK: on_ask_reply(c, line); break;
 	case COURIER_REPEAT: on_repeat_reply(c, line); break;
 	case COURIER_RESET:
 		if (class == 2) {
-			finish(c);
+			courier_finish(c);
 			break;
 		}             /* fall through */
 	case COURIER_CONTENT: /* the receiver refuses the content before its end */
@@ -304,7 +304,7 @@ static void on_expected(struct courier *c, const struct smtp_reply_line *line)
 }
 
 /* A 421 ends the connection. The command that it answers is put off. */
-static void on_answer(struct courier *c, const struct smtp_reply_line *line)
+static void on_courier_answer(struct courier *c, const struct smtp_reply_line *line)
 {
 	if (line->code >= 400) /* the receiver counts them, too */
 		c->onward->refusals++;
@@ -349,7 +349,7 @@ static void on_crowded_answer(struct courier *c, const struct smtp_reply_line *l
 
 /* After a whole reply the courier may have ended. A receiver that sends more replies than it was asked for loses its
  * connection. */
-static void on_reply(void *ctx, const char *data, size_t len)
+static void on_courier_reply(void *ctx, const char *data, size_t len)
 {
 	struct courier *c = ctx;
 	struct smtp_reply_line line;
@@ -368,7 +368,7 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	} else if (r == SMTP_REPLY_DONE && used < len) {
 		on_crowded_answer(c, &line);
 	} else if (r == SMTP_REPLY_DONE) {
-		on_answer(c, &line);
+		on_courier_answer(c, &line);
 	}
 }
 
@@ -380,7 +380,7 @@ static void on_room(void *ctx)
 		send_content(c);
 }
 
-static void on_lost(void *ctx, enum smtp_own why)
+static void on_courier_lost(void *ctx, enum smtp_own why)
 {
 	struct courier *c = ctx;
 	struct onward *o = c->onward;
@@ -392,10 +392,10 @@ static void on_lost(void *ctx, enum smtp_own why)
 	if (probe_asks_again(c, messages))
 		return;
 	courier_settle(c);
-	end(c, COURIER_LINE_NOW);
+	courier_leave_line(c, COURIER_LINE_NOW);
 }
 
-static const struct onward_user user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
+static const struct onward_user user = { .on_reply = on_courier_reply, .on_room = on_room, .on_lost = on_courier_lost };
 
 /* The turn */
 
@@ -420,12 +420,12 @@ static void end_unopened(struct courier *c, int why)
 	if (why != QUEUE_NONE && !c->probe)
 		queue_put_back(
 			c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + COURIER_LATER_MS, QUEUE_CLEAR);
-	end(c, COURIER_LINE_NOW);
+	courier_leave_line(c, COURIER_LINE_NOW);
 }
 
 static void try_next(struct courier *c);
 
-static void on_turn(struct want *w, struct onward *o)
+static void on_courier_turn(struct want *w, struct onward *o)
 {
 	struct courier *c = container_of(w, struct courier, want);
 	const int r = open_mail(c);
@@ -445,7 +445,7 @@ static void on_turn(struct want *w, struct onward *o)
 		return;
 	}
 	c->parts->counters->sent_in_clear += envelope_is_secured(&c->envelope) && !o->tls;
-	go_on(c, courier_name_begins(c));
+	courier_go_on(c, courier_name_begins(c));
 }
 
 /* 0: it waits for its turn at the next receiver. 1: there is none. Negative: no room. */
@@ -470,7 +470,7 @@ static int go_to_next(struct courier *c)
 
 /* No receiver is left. Also one that refuses the connection for good says nothing about this message: its administrator
  * may have made a mistake. It is tried again until it expires. Only the DNS can say that there is no receiver. */
-static void give_up(struct courier *c)
+static void courier_give_up(struct courier *c)
 {
 	const enum smtp_own why = c->why ? c->why : c->way.why;
 	enum fate fate = !c->why && smtp_own_reply(why)->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
@@ -485,7 +485,7 @@ static void give_up(struct courier *c)
 	smtp_own_line(why, c->why ? c->said : "", line);
 	fates_set_open(&c->fates, fate, smtp_span_of(line));
 	courier_settle(c);
-	end(c, COURIER_LINE_NOW);
+	courier_leave_line(c, COURIER_LINE_NOW);
 }
 
 /* No receiver was tried, so this is no failure of the message. It waits for a place, or for memory. */
@@ -494,7 +494,7 @@ static void wait_for_place(struct courier *c)
 	if (!c->probe)
 		queue_put_back(c->parts->queue, c->mail.id, 0, QUEUE_CLEAR);
 	c->state = COURIER_WAITS;
-	end(c, COURIER_LINE_LATER);
+	courier_leave_line(c, COURIER_LINE_LATER);
 }
 
 static void try_next(struct courier *c)
@@ -508,7 +508,7 @@ static void try_next(struct courier *c)
 	if (r < 0)
 		c->why = SMTP_OWN_OVERLOADED;
 	if (r)
-		give_up(c);
+		courier_give_up(c);
 }
 
 static void on_way_found(struct way *w)
@@ -525,7 +525,7 @@ static void on_failed(struct want *w, enum smtp_own why)
 	try_next(c);
 }
 
-static const struct want_ops want_ops = { .on_turn = on_turn, .on_failed = on_failed };
+static const struct want_ops want_ops = { .on_turn = on_courier_turn, .on_failed = on_failed };
 
 struct courier *courier_create(
 	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail)

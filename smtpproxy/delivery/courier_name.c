@@ -33,7 +33,7 @@ void courier_name_begin(struct courier *c, struct destination_goal *goal)
 	c->naming = c->mail.past == QUEUE_IN_DOUBT ? COURIER_ASKS_FIRST : COURIER_NAMED;
 }
 
-static struct smtp_tx_name name_of(const struct courier *c)
+static struct smtp_tx_name courier_name_of(const struct courier *c)
 {
 	struct smtp_tx_name name = { .number = c->mail.attempts + 1u };
 
@@ -43,7 +43,7 @@ static struct smtp_tx_name name_of(const struct courier *c)
 
 int courier_name_write(const struct courier *c, char *out, size_t cap)
 {
-	const struct smtp_tx_name name = name_of(c);
+	const struct smtp_tx_name name = courier_name_of(c);
 
 	if (c->naming != COURIER_NAMED)
 		return 0;
@@ -52,7 +52,7 @@ int courier_name_write(const struct courier *c, char *out, size_t cap)
 
 void courier_name_ask(struct courier *c)
 {
-	struct smtp_tx_question question = { .name = name_of(c) };
+	struct smtp_tx_question question = { .name = courier_name_of(c) };
 	const struct smtp_span key = smtp_ehlo_params(&c->onward->greeting.words->offers, SMTP_CAP_XCSSLTX);
 	uint8_t line[256];
 	struct wire_writer w = wire_writer(line, sizeof line);

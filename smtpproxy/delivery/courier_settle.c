@@ -40,7 +40,7 @@ bool courier_has_expired(const struct courier *c)
 }
 
 /* For recipients that expire, the last reply stays the reason. */
-static void expire(struct courier *c)
+static void courier_expire(struct courier *c)
 {
 	static const char text[] = "451 4.4.7 Message expired";
 
@@ -55,7 +55,7 @@ static void expire(struct courier *c)
 }
 
 /* No recipient is open. */
-static void conclude(struct courier *c)
+static void courier_conclude(struct courier *c)
 {
 	const unsigned failed = fates_count(&c->fates, FATE_FAILED);
 
@@ -77,9 +77,9 @@ void courier_settle(struct courier *c)
 		return;
 	fates_unsend(&c->fates);
 	if (courier_has_expired(c))
-		expire(c);
+		courier_expire(c);
 	if (!fates_count(&c->fates, FATE_OPEN)) {
-		conclude(c);
+		courier_conclude(c);
 	} else if (c->naming == COURIER_ASKS_FIRST) { /* its name will be asked for, so the attempt does not count */
 		c->parts->counters->delivery_retries++;
 		queue_put_back(q, c->mail.id, queue_now_ms(q) + backoff_ms(c), QUEUE_IN_DOUBT);

@@ -46,7 +46,7 @@ struct delivery {
 	void *done_ctx;
 };
 
-static struct delivery_line *of_link(struct table_link *link)
+static struct delivery_line *delivery_line_of(struct table_link *link)
 {
 	return link ? container_of(link, struct delivery_line, link) : NULL;
 }
@@ -57,9 +57,9 @@ static struct delivery_line *line_of(struct delivery *d, const char *name)
 	uint64_t hash;
 
 	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)name, strlen(name), source_key);
-	l = of_link(table_first(&d->lines, hash));
+	l = delivery_line_of(table_first(&d->lines, hash));
 	while (l && strcmp(l->name, name))
-		l = of_link(table_next(&l->link));
+		l = delivery_line_of(table_next(&l->link));
 	if (l)
 		return l;
 	l = calloc(1, sizeof *l + strlen(name) + 1);
@@ -165,7 +165,7 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 }
 
 /* When a courier ends, its line is looked at again. */
-static void look_at(struct delivery *d, struct delivery_line *l)
+static void delivery_look_at(struct delivery *d, struct delivery_line *l)
 {
 	int r = 0;
 
@@ -191,13 +191,13 @@ static void look_at_lines(struct delivery *d)
 	while ((l = TAILQ_FIRST(&lines)) && queue_may_take(d->parts.queue)) {
 		TAILQ_REMOVE(&lines, l, look_next);
 		l->look = DELIVERY_RESTS;
-		look_at(d, l);
+		delivery_look_at(d, l);
 	}
 	TAILQ_CONCAT(&lines, &d->now, look_next);
 	TAILQ_CONCAT(&d->now, &lines, look_next);
 }
 
-static void look(struct turn_end *t)
+static void on_delivery_turn_end(struct turn_end *t)
 {
 	struct delivery *d = container_of(t, struct delivery, turn);
 
@@ -218,7 +218,7 @@ static bool may_be_stopped(const struct courier *c)
 	return c->state == COURIER_DOT && c->onward && onward_unconfirmed(c->onward);
 }
 
-static void on_timer(void *ctx)
+static void on_delivery_timer(void *ctx)
 {
 	struct delivery *d = ctx;
 	struct courier *c, *next;
@@ -232,7 +232,7 @@ static void on_timer(void *ctx)
 				courier_cut(c);
 		}
 	TAILQ_CONCAT(&d->now, &d->later, look_next);
-	look(&d->turn);
+	on_delivery_turn_end(&d->turn);
 }
 
 void delivery_begin(struct delivery *d, struct queue *q)
@@ -296,7 +296,7 @@ void delivery_drop(struct delivery *d)
 		log_event(LOG_WARNING, NULL, "deliveries may be repeated by the new owner", "count=%u", left);
 }
 
-static void on_deadline(struct deadline *deadline)
+static void on_delivery_deadline(struct deadline *deadline)
 {
 	struct delivery *d = container_of(deadline, struct delivery, deadline);
 	struct courier *c;
@@ -342,11 +342,11 @@ struct delivery *delivery_create(struct delivery_parts *parts)
 		return NULL;
 	d->parts = *parts;
 	crypto_shorthash_keygen(source_key);
-	d->turn.fn = look;
-	d->deadline.fn = on_deadline;
+	d->turn.fn = on_delivery_turn_end;
+	d->deadline.fn = on_delivery_deadline;
 	TAILQ_INIT(&d->now);
 	TAILQ_INIT(&d->later);
-	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
+	d->timer = timer_start(parts->worker, on_delivery_timer, d, LOOK_MS, LOOK_MS);
 	d->parts.probes = parts->probes = probes_create(d, &d->parts);
 	if (d->timer && parts->probes)
 		return d;
@@ -364,7 +364,7 @@ void delivery_destroy(struct delivery *d)
 	deadline_cancel(&d->deadline);
 	for (struct table_link *l = table_walk(&d->lines, NULL), *next; l; l = next) {
 		next = table_walk(&d->lines, l);
-		free(of_link(l));
+		free(delivery_line_of(l));
 	}
 	table_clear(&d->lines);
 	free(d);

@@ -61,23 +61,23 @@ static struct known *slot_of(struct probes *p, struct smtp_span name)
 }
 
 /* NULL: it is not known. */
-static const struct known *find(struct probes *p, struct smtp_span name)
+static const struct known *probes_find(struct probes *p, struct smtp_span name)
 {
 	const struct known *k = slot_of(p, name);
 	return k->name && smtp_span_is(name, k->name) && worker_now_ms(p->parts->worker) < k->till_ms ? k : NULL;
 }
 
-static void forget(struct known *k)
+static void probes_forget_known(struct known *k)
 {
 	free(k->name);
 	free(k->reply);
 	*k = (struct known){ 0 };
 }
 
-static void remember(struct probes *p, const char *name, const char *reply, uint32_t for_ms)
+static void probes_remember(struct probes *p, const char *name, const char *reply, uint32_t for_ms)
 {
 	struct known *k = slot_of(p, smtp_span_of(name));
-	forget(k);
+	probes_forget_known(k);
 	*k = (struct known){ strdup(name), reply ? strdup(reply) : NULL, worker_now_ms(p->parts->worker) + for_ms };
 }
 
@@ -124,7 +124,7 @@ void probe_over(struct courier *c)
 	if (c->state == COURIER_WAITS && (!c->destination || c->destination->share->in[DESTINATION_LEASED])) {
 		for_ms = 0;
 	} else if (!is_answered(c)) {
-		remember(b->probes, b->line, NULL, SILENT_MS);
+		probes_remember(b->probes, b->line, NULL, SILENT_MS);
 		log_paced(LOG_WARNING, NULL, "recipients not verified", "line=%s cause=%s effect=\"they are accepted\"",
 			b->line, f && f->reply[0] ? f->reply : "no answer in time");
 	} else if (f->fate == FATE_FAILED && (!c->at || is_about_recipient(f->reply))) {
@@ -134,7 +134,7 @@ void probe_over(struct courier *c)
 	} else if (f->fate == FATE_SENT) {
 		for_ms = TAKEN_MS;
 	}
-	remember(b->probes, b->mailbox, refusal, for_ms);
+	probes_remember(b->probes, b->mailbox, refusal, for_ms);
 	deadline_cancel(&b->deadline);
 	b->courier = NULL;
 	while ((w = LIST_FIRST(&b->waits))) {
@@ -146,7 +146,7 @@ void probe_over(struct courier *c)
 	free(b);
 }
 
-static void on_deadline(struct deadline *d)
+static void on_probe_deadline(struct deadline *d)
 {
 	courier_end(container_of(d, struct probe, deadline)->courier, COURIER_LET_GO);
 }
@@ -161,7 +161,7 @@ void probe_forget(struct probe_wait *w)
 /* The beginning */
 
 /* 0 or CSSL_E_NO_MEMORY. It may be over at once. */
-static int begin(struct probes *p, const char *line, struct smtp_span mailbox)
+static int probe_begin(struct probes *p, const char *line, struct smtp_span mailbox)
 {
 	struct probe *b = calloc(1, sizeof *b + mailbox.len + 1);
 	const struct smtp_span none = { 0 };
@@ -184,7 +184,7 @@ static int begin(struct probes *p, const char *line, struct smtp_span mailbox)
 	b->probes = p;
 	LIST_INSERT_HEAD(&p->under_way, b, next);
 	p->count++;
-	b->deadline.fn = on_deadline;
+	b->deadline.fn = on_probe_deadline;
 	deadline_set(p->parts->worker, &b->deadline, ANSWER_MS);
 	b->courier->probe = b;
 	b->courier->want.sender = (struct client_address){ .len = 1 }; /* all probes take turns as one sender */
@@ -205,12 +205,12 @@ static struct probe *find_under_way(struct probes *p, struct smtp_span mailbox)
 enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply)
 {
-	const struct known *k = find(p, mailbox);
+	const struct known *k = probes_find(p, mailbox);
 	struct probe *b = find_under_way(p, mailbox);
 	*reply = k ? k->reply : NULL;
-	if (k || find(p, smtp_span_of(line)))
+	if (k || probes_find(p, smtp_span_of(line)))
 		return *reply ? PROBE_REFUSES : PROBE_TAKES;
-	if (!b && p->count < p->parts->conf->limits.sessions && !begin(p, line, mailbox))
+	if (!b && p->count < p->parts->conf->limits.sessions && !probe_begin(p, line, mailbox))
 		b = find_under_way(p, mailbox);
 	if (!b || !b->courier)
 		return PROBE_PUTS_OFF;
@@ -235,7 +235,7 @@ struct probes *probes_create(struct delivery *d, const struct delivery_parts *pa
 void probes_forget(struct probes *p)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
-		forget(&p->known[i]);
+		probes_forget_known(&p->known[i]);
 }
 
 void probes_destroy(struct probes *p)

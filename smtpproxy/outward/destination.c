@@ -18,14 +18,14 @@
 #define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long, or for its fallback */
 #define LINGER_ONE 1u                 /* one of a single message */
 
-static const struct outward_home *home_of(const struct destination *d)
+static const struct outward_home *destination_home(const struct destination *d)
 {
 	return outward_home(d->outward);
 }
 
 static uint64_t now_of(const struct destination *d)
 {
-	return worker_now_ms(home_of(d)->worker);
+	return worker_now_ms(destination_home(d)->worker);
 }
 
 unsigned destination_connections(const struct destination *d)
@@ -42,12 +42,12 @@ static uint32_t usable_of(const uint32_t in[static DESTINATION_PLACES])
 	return in[DESTINATION_IDLE] + in[DESTINATION_LEASED];
 }
 
-static uint32_t usable(const struct destination *d)
+static uint32_t destination_usable(const struct destination *d)
 {
 	return usable_of(d->in);
 }
 
-static void come(struct onward *o, enum destination_place to)
+static void onward_come(struct onward *o, enum destination_place to)
 {
 	struct destination *d = o->destination;
 	d->in[to]++;
@@ -55,22 +55,22 @@ static void come(struct onward *o, enum destination_place to)
 	o->place = (uint8_t)to;
 }
 
-static void go(const struct onward *o)
+static void onward_go(const struct onward *o)
 {
 	struct destination *d = o->destination;
 	d->in[o->place]--;
 	d->share->in[o->place]--;
 }
 
-static void place(struct onward *o, enum destination_place to)
+static void onward_place(struct onward *o, enum destination_place to)
 {
-	go(o);
-	come(o, to);
+	onward_go(o);
+	onward_come(o, to);
 }
 
 void destination_ask_for_step(struct destination *d)
 {
-	worker_at_turn_end(home_of(d)->worker, &d->step);
+	worker_at_turn_end(destination_home(d)->worker, &d->step);
 }
 
 /* Wants */
@@ -89,12 +89,12 @@ static void give_place_back(struct destination *d, struct turns_sender **holder)
 	*holder = NULL;
 }
 
-static void serve(struct want *w, struct onward *o)
+static void destination_serve(struct want *w, struct onward *o)
 {
 	struct destination *d = w->destination;
 	d->turn_ms += now_of(d) - w->since_ms;
-	home_of(d)->counters->turns_waited += now_of(d) > w->since_ms;
-	place(o, DESTINATION_LEASED);
+	destination_home(d)->counters->turns_waited += now_of(d) > w->since_ms;
+	onward_place(o, DESTINATION_LEASED);
 	o->holder = w->turn.holder;
 	w->turn.holder = NULL;
 	w->state = WANT_NOTHING;
@@ -102,17 +102,17 @@ static void serve(struct want *w, struct onward *o)
 	w->ops->on_turn(w, o);
 }
 
-static void rest(struct onward *o)
+static void onward_rest(struct onward *o)
 {
-	place(o, DESTINATION_IDLE);
-	onward_expect(o, home_of(o->destination)->conf->outward.idle_ms);
+	onward_place(o, DESTINATION_IDLE);
+	onward_expect(o, destination_home(o->destination)->conf->outward.idle_ms);
 }
 
 /* Learn the extensions of a connection. If there are others, keep only those that all have, because there may be
  * several servers. */
 static void learn_offers(struct destination *d, const struct smtp_ehlo *offers)
 {
-	if (d->state == DESTINATION_KNOWN && usable(d) > 1)
+	if (d->state == DESTINATION_KNOWN && destination_usable(d) > 1)
 		smtp_ehlo_narrow(&d->offers, offers);
 	else
 		d->offers = *offers;
@@ -141,13 +141,13 @@ static void break_promise(struct onward *o)
 
 void destination_on_left(struct onward *o)
 {
-	place(o, DESTINATION_LEAVING);
+	onward_place(o, DESTINATION_LEAVING);
 	break_promise(o);
 	destination_ask_for_step(o->destination);
 }
 
 /* IDLE, and not to be used any more. */
-static void retire(struct onward *o)
+static void onward_retire(struct onward *o)
 {
 	onward_quit(o);
 	destination_on_left(o);
@@ -168,21 +168,21 @@ void destination_on_ready(struct onward *o)
 	note_handshake(d, o);
 	d->said[0] = '\0';
 	if (o->age != d->age) {
-		retire(o);
+		onward_retire(o);
 		return;
 	}
 	o->promised = NULL;
-	rest(o);
+	onward_rest(o);
 	receiver_limit_taken(&d->share->limit, usable_of(d->share->in));
 	learn_offers(d, &o->greeting.words->offers);
 	greeting_rest(&o->greeting);
 	if (w)
-		serve(w, o);
+		destination_serve(w, o);
 	tell_offers(d);
 	destination_ask_for_step(d);
 }
 
-static struct destination *lose(struct onward *o)
+static struct destination *destination_lose(struct onward *o)
 {
 	struct destination *d = o->destination;
 	destination_on_left(o);
@@ -193,8 +193,8 @@ static struct destination *lose(struct onward *o)
 
 void destination_on_refused(struct onward *o, enum onward_refusal refusal)
 {
-	struct destination *d = lose(o);
-	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
+	struct destination *d = destination_lose(o);
+	if (refusal == ONWARD_NOT_REACHED && destination_usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
@@ -202,8 +202,8 @@ void destination_on_refused(struct onward *o, enum onward_refusal refusal)
  * as a refusal, or else a new connection would follow at once, as long as a session waits. */
 void destination_on_over(struct onward *o, enum smtp_own why)
 {
-	struct destination *d = lose(o);
-	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
+	struct destination *d = destination_lose(o);
+	if (destination_usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, why);
 }
 
@@ -212,7 +212,7 @@ void destination_on_name_refused(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
-	place(o, DESTINATION_LEAVING);
+	onward_place(o, DESTINATION_LEAVING);
 	note_handshake(d, o);
 	if (w)
 		want_fail(w, why);
@@ -224,7 +224,7 @@ void destination_on_name_refused(struct onward *o, enum smtp_own why)
 void destination_on_closed(struct onward *o)
 {
 	struct destination *d = o->destination;
-	go(o);
+	onward_go(o);
 	TAILQ_REMOVE(&d->onwards, o, next);
 	receiver_share_wake(d->share); /* before the step of this one, which had its turn */
 	destination_ask_for_step(d);
@@ -232,7 +232,7 @@ void destination_on_closed(struct onward *o)
 
 static int open_one(struct destination *d, const struct onward_demand *demand)
 {
-	const struct outward_home *home = home_of(d);
+	const struct outward_home *home = destination_home(d);
 	struct onward *o = calloc(1, sizeof *o);
 	if (!o) {
 		tlsa_set_drop(demand->set);
@@ -255,7 +255,7 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 		return r;
 	}
 	TAILQ_INSERT_TAIL(&d->onwards, o, next);
-	come(o, DESTINATION_OPENING);
+	onward_come(o, DESTINATION_OPENING);
 	o->age = d->age;
 	receiver_share_wait_no_more(d); /* if it needs more, it waits as the last one */
 	return 0;
@@ -278,12 +278,12 @@ static struct onward *find_idle(const struct destination *d, const char *name)
 	return any;
 }
 
-static void promise(struct want *w, struct onward *o)
+static void onward_promise(struct want *w, struct onward *o)
 {
 	w->state = WANT_PROMISED;
 	w->promised = o;
 	o->promised = w;
-	place(o, DESTINATION_OPENING);
+	onward_place(o, DESTINATION_OPENING);
 	onward_renew(o, smtp_span_of(w->name));
 }
 
@@ -298,13 +298,13 @@ static bool serve_first(struct destination *d)
 	turns_take(&d->turns);
 	w->state = WANT_NOTHING;
 	if (strcmp(o->greeting.name, w->name) == 0)
-		serve(w, o);
+		destination_serve(w, o);
 	else
-		promise(w, o);
+		onward_promise(w, o);
 	return true;
 }
 
-static uint32_t missing(const struct destination *d)
+static uint32_t destination_missing(const struct destination *d)
 {
 	const uint32_t promised = d->in[DESTINATION_OPENING];
 	const bool offers = d->state == DESTINATION_NEW && !TAILQ_EMPTY(&d->offers_wanted);
@@ -323,9 +323,9 @@ static void wait_for_room(struct destination *d)
 {
 	const uint64_t wait_ms = receiver_limit_wait_ms(&d->share->limit, now_of(d));
 	if (wait_ms != RECEIVER_LIMIT_NEVER)
-		deadline_set(home_of(d)->worker, &d->deadline, wait_ms);
+		deadline_set(destination_home(d)->worker, &d->deadline, wait_ms);
 	receiver_share_wait(d);
-	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
+	if (destination_usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_send_elsewhere(d);
 }
 
@@ -333,7 +333,7 @@ static void wait_for_room(struct destination *d)
 static void open_missing(struct destination *d)
 {
 	struct onward_demand demand;
-	for (uint32_t left = missing(d); left > 0; left--) {
+	for (uint32_t left = destination_missing(d); left > 0; left--) {
 		struct receiver_limit *limit = &d->share->limit;
 		if (!receiver_limit_allows(limit, receiver_share_connections(d->share), now_of(d))) {
 			wait_for_room(d);
@@ -352,14 +352,14 @@ static void open_missing(struct destination *d)
 	}
 }
 
-static void linger(struct destination *d)
+static void destination_linger(struct destination *d)
 {
 	if (d->sessions > 0 || destination_connections(d) > 0)
 		return;
 	uint64_t ms = fallback_kept_ms(&d->share->fallback, now_of(d));
 	if (ms < LINGER_MS)
 		ms = LINGER_MS;
-	deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : ms);
+	deadline_set(destination_home(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : ms);
 	outward_note_unused(d->outward, d);
 }
 
@@ -373,20 +373,20 @@ static void pass_room_on(struct destination *d)
 		receiver_share_wake(d->share);
 }
 
-static void step(struct turn_end *t)
+static void on_destination_turn_end(struct turn_end *t)
 {
 	struct destination *d = container_of(t, struct destination, step);
 	d->turns.places = d->share->limit.limit;
 	while (d->turns.count > 0 && serve_first(d))
 		;
-	if (missing(d) > 0 && dane_is_known(&d->dane, home_of(d), &d->route))
+	if (destination_missing(d) > 0 && dane_is_known(&d->dane, destination_home(d), &d->route))
 		open_missing(d);
-	if (missing(d) == 0)
+	if (destination_missing(d) == 0)
 		receiver_share_wait_no_more(d);
 	if (d->turns.count == 0 && receiver_share_is_wanted(d))
 		destination_retire_idle(d);
 	pass_room_on(d);
-	linger(d);
+	destination_linger(d);
 	outward_note_step(d->outward);
 }
 
@@ -394,11 +394,11 @@ static void step(struct turn_end *t)
 static void on_dane_known(struct dane *dane)
 {
 	struct destination *d = container_of(dane, struct destination, dane);
-	if (missing(d) > 0)
+	if (destination_missing(d) > 0)
 		open_missing(d);
 }
 
-static void on_deadline(struct deadline *deadline)
+static void on_destination_deadline(struct deadline *deadline)
 {
 	struct destination *d = container_of(deadline, struct destination, deadline);
 	if (d->sessions == 0 && destination_connections(d) == 0)
@@ -413,14 +413,14 @@ void destination_take_back(struct destination *d, struct onward *o)
 {
 	give_place_back(d, &o->holder);
 	const bool is_good = o->age == d->age && d->route.head == ONWARD_BARE &&
-			     o->messages < home_of(d)->conf->outward.most_messages &&
+			     o->messages < destination_home(d)->conf->outward.most_messages &&
 			     o->refusals < ONWARD_REFUSALS_MOST;
 	if (o->state == ONWARD_IDLE && is_good && !receiver_share_is_wanted(d)) {
-		rest(o);
+		onward_rest(o);
 	} else {
 		if (o->state == ONWARD_IDLE)
 			onward_quit(o);
-		place(o, DESTINATION_LEAVING);
+		onward_place(o, DESTINATION_LEAVING);
 	}
 	destination_ask_for_step(d);
 }
@@ -428,7 +428,7 @@ void destination_take_back(struct destination *d, struct onward *o)
 void destination_note_lost(struct destination *d, struct onward *o)
 {
 	give_place_back(d, &o->holder);
-	place(o, DESTINATION_LEAVING);
+	onward_place(o, DESTINATION_LEAVING);
 	destination_ask_for_step(d);
 }
 
@@ -466,7 +466,7 @@ void destination_retire_idle(struct destination *d)
 	TAILQ_FOREACH(o, &d->onwards, next)
 	{
 		if (o->place == DESTINATION_IDLE)
-			retire(o);
+			onward_retire(o);
 	}
 }
 
@@ -477,7 +477,7 @@ static void retire_old(struct destination *d)
 	TAILQ_FOREACH(o, &d->onwards, next)
 	{
 		if (o->place == DESTINATION_IDLE && o->age != d->age)
-			retire(o);
+			onward_retire(o);
 	}
 	destination_ask_for_step(d);
 }
@@ -544,8 +544,8 @@ struct destination *destination_create(struct outward *outward, const struct onw
 	turns_init(&d->turns);
 	TAILQ_INIT(&d->offers_wanted);
 	TAILQ_INIT(&d->onwards);
-	d->step.fn = step;
-	d->deadline.fn = on_deadline;
+	d->step.fn = on_destination_turn_end;
+	d->deadline.fn = on_destination_deadline;
 	return d;
 }
 

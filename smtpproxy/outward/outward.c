@@ -49,7 +49,7 @@ void outward_each(const struct outward *o, void (*fn)(void *ctx, const struct de
 		fn(ctx, d);
 }
 
-static unsigned connections(const struct outward *o)
+static unsigned outward_connections(const struct outward *o)
 {
 	unsigned all = 0;
 	for (const struct destination *d = next_of(o, NULL); d; d = next_of(o, d))
@@ -57,10 +57,10 @@ static unsigned connections(const struct outward *o)
 	return all;
 }
 
-static void on_turn_end(struct turn_end *t)
+static void on_outward_turn_end(struct turn_end *t)
 {
 	struct outward *o = container_of(t, struct outward, turn);
-	if (o->state != OUTWARD_STOPS || connections(o) > 0)
+	if (o->state != OUTWARD_STOPS || outward_connections(o) > 0)
 		return;
 	o->state = OUTWARD_STOPPED;
 	o->done(o->done_ctx);
@@ -72,7 +72,7 @@ struct outward *outward_create(const struct outward_home *home)
 	if (!o)
 		return NULL;
 	o->home = home;
-	o->turn.fn = on_turn_end;
+	o->turn.fn = on_outward_turn_end;
 	TAILQ_INIT(&o->unused);
 	return o;
 }
@@ -94,13 +94,13 @@ static uint32_t hash_of_id(const uint8_t *id)
 	return hash;
 }
 
-static uint32_t hash_of(const struct onward_route *r)
+static uint32_t route_hash(const struct onward_route *r)
 {
 	const uint32_t basis = 2166136261u ^ address_port((const struct sockaddr *)&r->to) ^ hash_of_id(r->unique_id);
 	return hash_in(hash_in(basis, &r->to), &r->as);
 }
 
-static bool is_same(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
+static bool same_address(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
 {
 	return address_is_same((const struct sockaddr *)x, (const struct sockaddr *)y);
 }
@@ -147,14 +147,14 @@ uint32_t outward_apply_file(const struct outward *o, struct destination *d)
 
 static bool is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
 {
-	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) && d->route.head == route->head &&
-	       !memcmp(d->route.unique_id, route->unique_id, sizeof route->unique_id) &&
+	return same_address(&d->route.to, &route->to) && same_address(&d->route.as, &route->as) &&
+	       d->route.head == route->head && !memcmp(d->route.unique_id, route->unique_id, sizeof route->unique_id) &&
 	       strcmp(d->host, goal->host ? goal->host : "") == 0 && d->host_trust == goal->trust &&
 	       d->goal_tls == goal->tls;
 }
 
 /* NULL: none, or there is no memory for it. */
-static struct receiver_share *share_of(struct outward *o, const struct onward_route *route)
+static struct receiver_share *outward_share_of(struct outward *o, const struct onward_route *route)
 {
 	const uint32_t hash = hash_in(2166136261u ^ address_port((const struct sockaddr *)&route->to), &route->to);
 	struct receiver_share *s;
@@ -162,7 +162,7 @@ static struct receiver_share *share_of(struct outward *o, const struct onward_ro
 		return NULL;
 	for (struct table_link *l = table_first(&o->shares, hash); l; l = table_next(l)) {
 		s = container_of(l, struct receiver_share, link);
-		if (is_same(&s->to, &route->to) && s->head == route->head)
+		if (same_address(&s->to, &route->to) && s->head == route->head)
 			return s;
 	}
 	s = calloc(1, sizeof *s);
@@ -204,7 +204,7 @@ struct destination *outward_find(
 	struct outward *o, const struct destination_goal *goal, const struct client_address *from)
 {
 	const struct onward_route route = route_of(o->home->conf, goal, from);
-	const uint32_t hash = hash_of(&route);
+	const uint32_t hash = route_hash(&route);
 	struct destination *d;
 	for (struct table_link *l = table_first(&o->destinations, hash); l; l = table_next(l)) {
 		d = container_of(l, struct destination, link);
@@ -215,7 +215,7 @@ struct destination *outward_find(
 		return NULL;
 	if (has_most(o))
 		outward_forget(o, TAILQ_FIRST(&o->unused));
-	struct receiver_share *share = share_of(o, &route);
+	struct receiver_share *share = outward_share_of(o, &route);
 	d = destination_create(o, &route, goal, share);
 	if (d && table_add(&o->destinations, &d->link, hash) == 0)
 		return d;

@@ -66,14 +66,14 @@ const char *want_said(const struct want *w, enum smtp_own why)
 	return why == SMTP_OWN_OVERLOADED ? "" : w->destination->said;
 }
 
-static int has_name(const struct turn *turn, const void *name)
+static int turn_has_name(const struct turn *turn, const void *name)
 {
 	return strcmp(container_of(turn, const struct want, turn)->name, name) == 0;
 }
 
 struct want *wants_find_named(const struct destination *d, const char *name)
 {
-	struct turn *t = turns_find(&d->turns, has_name, name);
+	struct turn *t = turns_find(&d->turns, turn_has_name, name);
 	struct want *w;
 	if (t)
 		return container_of(t, struct want, turn);
