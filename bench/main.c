@@ -45,6 +45,7 @@ static void print_manual(FILE *to)
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	/* The commands know --help only; -h may be an option of theirs. */
 	if (argc == 3 && strcmp(argv[2], "-h") == 0)
 		argv[2] = (char *)"--help";
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {

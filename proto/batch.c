@@ -123,6 +123,7 @@ int batch_seal_from(struct batch_cipher *c, uint8_t *buf, const uint8_t *plain, 
 	if (len == 0 || len > BATCH_PLAINTEXT_MAX)
 		return batch_failed(c, CSSL_E_TOO_LONG);
 	wire_store_u32(buf, (uint32_t)len);
+	/* The count is the nonce. An error may have used it, so then the cipher seals no more (law 1). */
 	batch_nonce_write(nonce, c->count);
 	r = aead_seal(c->aead_key, &m, body, body + len);
 	if (!r)
@@ -170,6 +171,7 @@ int batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN
 
 	if (c->state != IN_USE)
 		return CSSL_E_STATE;
+	/* Only one of the two may seal under the next count (law 1). */
 	c->state = SAVED;
 	wire_put_u8(&w, (uint8_t)c->aead);
 	wire_put_u24(&w, 0);

@@ -90,6 +90,7 @@ ptrdiff_t datagram_seal(struct datagram_key *k, const struct datagram_header *h,
 
 	if (r)
 		return r;
+	/* Before the sealing: a counter that failed is not used again (law 1). */
 	k->worker = h->worker;
 	k->next = h->counter + 1;
 	header_write(out, h);

@@ -35,6 +35,7 @@ static void noise_expand(
 static void noise_use_key(struct noise *n, const uint8_t key[static NOISE_KEY_LEN])
 {
 	memcpy(n->key, key, NOISE_KEY_LEN);
+	/* So the nonce is fresh: no key seals before its sender has mixed in an ephemeral key (law 1). */
 	n->nonce = 0;
 }
 

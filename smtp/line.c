@@ -86,6 +86,7 @@ int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_
 
 	*taken += piece;
 	struct smtp_span wire = { in, piece };
+	/* Only a line that comes in pieces is copied. One that is whole, or too long at once, stays where it is. */
 	if (r->held || (!end && look < room)) {
 		memcpy(r->buf + r->held, in, piece);
 		r->held = (uint16_t)(r->held + piece);

@@ -349,6 +349,7 @@ static void on_greeting(struct smtp_relay *r, const struct smtp_server_event *e)
 		r->state = SMTP_RELAY_OPEN;
 	else
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
+	/* The client may pipeline, because we told it so. This server did not: it gets one command at a time. */
 	r->tx.rules.one_by_one = by_us && !smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING);
 }
 

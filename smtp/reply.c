@@ -132,6 +132,7 @@ static int read_line(struct smtp_reply_reader *r, struct smtp_span wire, struct 
 
 	while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
 		text.len--;
+	/* Four digits are no code: 2500 must not be read as 250. */
 	const bool is_line = read_code(text, &code) == 0 && !(text.len > 3 && text.at[3] >= '0' && text.at[3] <= '9');
 	r->held = 0;
 	if (!is_line) {
@@ -165,6 +166,7 @@ int smtp_reply_read(struct smtp_reply_reader *r, const char *in, size_t len, siz
 			piece = smtp_reply_hold(r, piece);
 		if (lf)
 			result = read_line(r, piece, out);
+		/* A caller gets no more lines than that. The others are passed over: the last one decides. */
 		if (result == SMTP_REPLY_MORE && out->wire.len > SMTP_REPLY_TEXT_MAX - r->given)
 			result = SMTP_REPLY_NONE;
 		else if (result == SMTP_REPLY_MORE)

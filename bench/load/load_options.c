@@ -99,6 +99,7 @@ static const char *load_contradiction(const struct load_options *o)
 {
 	if (o->target_count == 0)
 		return "--connect is needed";
+	/* Each process gets its part of the clients and of the connections, and no part may be empty. */
 	if (o->processes > o->clients)
 		return "more --processes than --clients";
 	if (o->parts == LOAD_PARTS_EQUAL && o->connections < o->clients)

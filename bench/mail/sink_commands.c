@@ -68,6 +68,7 @@ static enum smtp_own mail_refusal(struct sink_session *s, const struct smtp_comm
 		return SMTP_OWN_TLS_REQUIRED;
 	if (s->mail)
 		return SMTP_OWN_BAD_SEQUENCE;
+	/* The parameters come last: only a MAIL that is in order may name a transaction. */
 	enum smtp_own own = smtp_params_read(SMTP_VERB_MAIL, c->params, &params);
 	if (!own && c->path.utf8 && !smtp_params_has(&params, SMTP_PARAM_UTF8))
 		return SMTP_OWN_NEEDS_UTF8;

@@ -211,6 +211,7 @@ unsigned sink_session_say(
 	}
 	s->then = (uint8_t)(memcmp(text, "421", 3) == 0 ? SINK_CLOSES : then);
 	unsigned class = (unsigned)(text[0] - '0');
+	/* First of all, since another connection may ask for this transaction. This may close the session. */
 	if (step == SINK_STEP_END)
 		sink_tx_decide(s, text, len);
 	if (s->state == SINK_IS_CLOSING)

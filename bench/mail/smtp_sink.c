@@ -224,6 +224,7 @@ static int sink_server_prepare(struct sink_server *s)
 		return -1;
 	if (o->progress == SINK_PROGRESS)
 		s->progress = timer_start(s->host.worker, on_sink_progress, s, PROGRESS_MS, PROGRESS_MS);
+	/* The last step: from here on clients come, and use all that is above. */
 	for (unsigned i = 0; i < o->listen_count; i++) {
 		if (sink_server_listen_on(s, (const struct sockaddr *)&o->listen[i]) < 0)
 			return -1;

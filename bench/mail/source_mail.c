@@ -127,6 +127,7 @@ int source_mail_make(struct source_mail *mail, const struct source_options *o)
 		r = source_mail_stuff(mail);
 	if (r == 0)
 		mail->has_8bit = smtp_span_has_8bit((struct smtp_span){ mail->body, mail->body_len });
+	/* The mark is of the text without stuffed dots, as the sink sees it. */
 	if (r == 0)
 		mark_body(mail);
 	else

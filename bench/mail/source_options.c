@@ -172,6 +172,7 @@ static const char *source_options_contradiction(const struct source_options *o)
 {
 	if (o->target_count == 0)
 		return "an ADDRESS is needed";
+	/* Each process gets its part of the sessions and of the messages, and no part may be empty. */
 	if (o->processes > o->sessions || o->processes > o->messages)
 		return "more --processes than --sessions or --messages";
 	if (o->schedule.rate > 0 && (o->pause_ms > 0 || o->random_pause_ms > 0))

@@ -292,6 +292,7 @@ const struct resource *resource_find(const char *path, llhttp_method_t method, s
 	const char *allowed[2] = { NULL, NULL };
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		const struct resource *r = &table[i];
+		/* A prefix counts only where no exact path fits: the methods of one are not those of the other. */
 		if (!path_fits(r, path) || (r->match == PATH_PREFIX && allowed[0]))
 			continue;
 		if (method < 32 && method_sets[r->methods].methods & 1u << method)

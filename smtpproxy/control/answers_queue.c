@@ -253,6 +253,7 @@ static enum answers_act act_on_destination(struct queue *q, const char *rest)
 	for (size_t i = 0; i < len; i++)
 		lower[i] = (uint8_t)tolower((unsigned char)rest[i]);
 	d = destination_of(q, name);
+	/* The order has both values. The one that the path does not name stays as it is. */
 	flow = d ? d->flow : DESTINATION_FLOWS;
 	rate = d ? d->rate : 0;
 	if (!strcmp(slash, "/stop"))
@@ -280,6 +281,7 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 		return ACT_DONE;
 	}
 	id = strtoull(path + head + 1, &end, 16);
+	/* The id has to end where the word begins, so that no part of one names another message. */
 	if (*end != '/' || !queue_find(q, id))
 		return ACT_UNKNOWN;
 	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)

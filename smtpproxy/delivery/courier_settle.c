@@ -107,6 +107,7 @@ static void set_fate(struct courier *c, unsigned at, enum fate fate, const char 
 void courier_note_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	char text[FATE_REPLY_MAX + 1];
+	/* DATA and RSET deliver nothing by a 2xx. A demand for TLS is no failure: the message goes again, with TLS. */
 	bool takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
 	enum fate fate = line->code / 100 == 5 && c->demand != COURIER_DEMANDS_TLS ? FATE_FAILED : FATE_OPEN;
 

@@ -195,6 +195,7 @@ static void write_quoted(FILE *f, const uint8_t *data, size_t len)
 
 	for (size_t i = 0; i < len; i++) {
 		const bool is_end = data[i] == '\r' && i + 1 < len && data[i + 1] == '\n';
+		/* A blank at the end of a line may be lost on the way, so it is encoded (rule 3). */
 		const bool is_space = data[i] == ' ' && i + 1 < len && data[i + 1] != '\r';
 
 		if (is_end) {

@@ -147,6 +147,7 @@ static int read_fields(struct message *m)
 			if (!f)
 				return m->count < MESSAGE_FIELDS_MAX ? CSSL_E_NO_MEMORY : CSSL_E_TOO_LONG;
 			f->text = line;
+			/* A line that is no field ends the header, also without an empty line before it. */
 		} else {
 			m->gap = is_empty(line) ? line : (struct smtp_span){ 0 };
 			m->body = is_empty(line) ? rest : before;
@@ -189,6 +190,7 @@ static bool is_value(struct smtp_span value)
 			line.len--;
 		if (memchr(line.at, '\r', line.len) || memchr(line.at, '\0', line.len))
 			return false;
+		/* A line that is not folded would be a field of its own, and an empty one would end the header. */
 		if (lines++ > 0 && (!is_folded(line) || smtp_span_trim(line).len == 0))
 			return false;
 	}

@@ -76,6 +76,7 @@ int tx_message_read(const uint8_t *in, size_t len, struct tx_message *m)
 {
 	const size_t content = len >= 2 ? wire_load_u16(in) : 0;
 	struct wire_reader r;
+	/* A length that no message has is refused at once. To wait for its bytes would fill the buffer. */
 	if (len < 2 || (len < 2 + content && content <= TX_MESSAGE_MAX))
 		return 0;
 	if (content > TX_MESSAGE_MAX)

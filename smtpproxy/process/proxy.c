@@ -367,6 +367,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	LIST_INIT(&p->home.askers);
 	p->home.events = event_log_create(p->conf->events, &p->counters.events_dropped);
 	p->home.outward = outward_create(&p->outward_home);
+	/* All are made, and then looked at once: whoever unwinds takes a part that is NULL. */
 	if (!p->doors || !p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.before ||
 		!p->home.events || !p->home.outward || hooks_prepare(&p->home.hooks, p->conf) < 0)
 		return CSSL_E_NO_MEMORY;
