@@ -131,7 +131,7 @@ static void fail_by_end(struct client *c, enum load_count between, const char *w
 
 static void on_client_closed(struct stream *s)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	client_tls_end(&c->tls);
 	client_move(c, CLIENT_AWAY);
@@ -299,7 +299,7 @@ static void client_receive(struct client *c)
 
 static void on_client_connected(struct stream *s, int uv_error)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	if (uv_error < 0) {
 		note_error(c, "connect", uv_strerror(uv_error));
@@ -317,7 +317,7 @@ static void on_client_connected(struct stream *s, int uv_error)
 
 static size_t on_client_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	c->tls.wire.in = data;
 	c->tls.wire.in_len = len;
@@ -334,7 +334,7 @@ static size_t on_client_data(struct stream *s, uint8_t *data, size_t len)
 
 static void on_client_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	if (end == STREAM_EOF && is_answer_end(c))
 		end_answer(c);

@@ -24,7 +24,7 @@
 enum generator_state { GENERATOR_NEW, GENERATOR_RUNS, GENERATOR_STOPS, GENERATOR_DONE };
 
 struct generator {
-	struct client_host host; /* first: on_free computes the generator's address from it */
+	struct client_host host;
 	enum generator_state state;
 	unsigned index;
 	uint32_t client_count;
@@ -219,7 +219,7 @@ static void go_when_due(struct generator *g, struct client *c)
 
 static void generator_client_go_on(struct client_host *host, struct client *c)
 {
-	struct generator *g = (struct generator *)host;
+	struct generator *g = container_of(host, struct generator, host);
 
 	if (may_go(g, c)) {
 		if (host->options->schedule.rate > 0)

@@ -59,7 +59,7 @@ void sink_session_close(struct sink_session *s)
 /* If a client leaves after the end of its mail, the mail is decided all the same. */
 static void on_sink_session_end(struct smtp_wire *w, const char *why)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	if (s->state == SINK_IS_DECIDING)
 		sink_session_move(s, SINK_DECIDES_ALONE);
 	if (s->state == SINK_DECIDES_ALONE)
@@ -71,7 +71,7 @@ static void on_sink_session_end(struct smtp_wire *w, const char *why)
 
 static void on_sink_session_closed(struct smtp_wire *w)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	stream_ssl_free(s->ssl);
 	sink_mail_destroy(s->mail);
 	free(s->reader.buf);
@@ -345,7 +345,7 @@ static bool sink_session_reads(const struct sink_session *s)
 
 static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	size_t at = 0;
 	enum smtp_wire_state before = (enum smtp_wire_state)w->state;
 	if (sink_session_reads(s)) /* otherwise the deadline is that of a reply or a decision */
@@ -357,7 +357,7 @@ static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 
 static void on_shaken(struct smtp_wire *w)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	client_tls_tally_suite(s->ssl, s->host->result->suites);
 	sink_session_count(s, SSL_session_reused(s->ssl) ? SINK_RESUMED : SINK_FULL);
 	if (s->host->options->tls == SINK_IMPLICIT)

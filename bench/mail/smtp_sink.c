@@ -10,6 +10,7 @@
 #include "bench/mail/sink_session.h"
 #include "net/address.h"
 #include "net/admission.h"
+#include "net/container_of.h"
 #include "net/descriptors.h"
 #include "net/listener.h"
 #include "net/log.h"
@@ -20,7 +21,7 @@
 enum server_state { SINK_SERVES, SINK_STOPS, SINK_IS_OVER_ALL };
 
 struct sink_server {
-	struct sink_host host; /* first: callbacks compute the server's address from it */
+	struct sink_host host;
 	enum server_state state;
 	unsigned listener_count, listeners_open;
 	struct listener *listeners[SINK_LISTEN_MAX];
@@ -65,7 +66,7 @@ static void on_sink_signal(void *ctx, int signum)
 
 static void on_sink_host_mail(struct sink_host *host)
 {
-	struct sink_server *s = (struct sink_server *)host;
+	struct sink_server *s = container_of(host, struct sink_server, host);
 	if (host->options->max_mails && host->result->counts[SINK_MAILS] >= host->options->max_mails)
 		sink_server_stop(s);
 }
@@ -89,7 +90,7 @@ static void pause_or_resume(struct sink_server *s)
 
 static void on_sink_session_gone(struct sink_host *host, struct sink_session *session)
 {
-	struct sink_server *s = (struct sink_server *)host;
+	struct sink_server *s = container_of(host, struct sink_server, host);
 	LIST_REMOVE(session, next);
 	host->result->open--;
 	if (session->source.len)

@@ -29,7 +29,7 @@ enum listed { LISTED_NOWHERE, LISTED_FREE, LISTED_TO_CONNECT };
 TAILQ_HEAD(session_list, source_session);
 
 struct source_load {
-	struct source_host host; /* first: callbacks compute the load's address from it */
+	struct source_host host;
 	enum load_state state;
 	unsigned index;         /* of the process */
 	uint64_t session_count; /* its part of them */
@@ -139,7 +139,7 @@ static void on_source_signal(void *ctx, int signum)
 
 static void on_give_up(struct source_host *host)
 {
-	struct source_load *l = (struct source_load *)host;
+	struct source_load *l = container_of(host, struct source_load, host);
 	source_load_stop(l);
 	abort_all(l);
 }
@@ -158,7 +158,7 @@ static void connect_next(struct source_load *l)
 
 static void on_connect_over(struct source_host *host)
 {
-	struct source_load *l = (struct source_load *)host;
+	struct source_load *l = container_of(host, struct source_load, host);
 	l->connecting--;
 	connect_next(l);
 }
@@ -224,7 +224,7 @@ static void on_source_due(void *ctx)
 /* A free session: give it a mail that failed before, or the next one, or end it. */
 static void source_load_go_on(struct source_host *host, struct source_session *s)
 {
-	struct source_load *l = (struct source_load *)host;
+	struct source_load *l = container_of(host, struct source_load, host);
 	if (l->state == LOAD_RUNS && s->has_mail) {
 		session_list_add(&l->to_connect, s, LISTED_TO_CONNECT);
 		connect_next(l);
@@ -248,7 +248,7 @@ static uint64_t pause_ms(const struct source_options *o)
 /* The pause comes after a mail, and on the same connection if that stays. */
 static void on_source_session_free(struct source_host *host, struct source_session *s)
 {
-	struct source_load *l = (struct source_load *)host;
+	struct source_load *l = container_of(host, struct source_load, host);
 	uint64_t ms = pause_ms(host->options);
 	unlist_one(l, s);
 	if (ms > 0 && has_more(l) && !s->has_mail)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/load/client_tls.h"
+#include "net/container_of.h"
 
 static bool is_open(const struct smtp_wire *w)
 {
@@ -91,7 +92,7 @@ static void take_tls(struct smtp_wire *w)
 
 static size_t on_wire_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	size_t used = w->state == SMTP_WIRE_CLEAR ? take_clear(w, data, len) : 0;
 	if (!is_open(w) || w->state == SMTP_WIRE_CLEAR)
 		return used;
@@ -105,19 +106,19 @@ static size_t on_wire_data(struct stream *s, uint8_t *data, size_t len)
 
 static void on_wire_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	smtp_wire_fail((struct smtp_wire *)s, end == STREAM_EOF ? "end" : uv_strerror(uv_error));
+	smtp_wire_fail(container_of(s, struct smtp_wire, stream), end == STREAM_EOF ? "end" : uv_strerror(uv_error));
 }
 
 static void on_wire_written(struct stream *s, size_t len)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	if (is_open(w) && w->ops->on_written)
 		w->ops->on_written(w);
 }
 
 static void on_wire_connected(struct stream *s, int uv_error)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	if (uv_error == 0)
 		stream_read_start(s);
 	w->ops->on_connected(w, uv_error);
@@ -125,7 +126,7 @@ static void on_wire_connected(struct stream *s, int uv_error)
 
 static void on_wire_closed(struct stream *s)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	free(w->late);
 	w->late = NULL;
 	w->late_len = 0;

@@ -118,7 +118,7 @@ static const char *source_session_place(const struct source_session *s)
 
 static void on_source_end(struct smtp_wire *w, const char *why)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	if (s->state == SOURCE_IS_QUITTING) /* 221 was not worth waiting for */
 		source_session_drop(s, SMTP_WIRE_BY_RESET);
 	else
@@ -128,7 +128,7 @@ static void on_source_end(struct smtp_wire *w, const char *why)
 
 static void on_source_closed(struct smtp_wire *w)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	client_tls_end(&s->tls);
 	free(s->reader.buf);
 	s->reader.buf = NULL;
@@ -219,7 +219,7 @@ static void source_session_start_tls(struct source_session *s)
 
 static void on_shaken(struct smtp_wire *w)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	int resumed = SSL_session_reused(s->tls.ssl);
 	client_tls_tally_suite(s->tls.ssl, s->host->result->suites);
 	source_session_count(s, resumed ? SOURCE_RESUMED : SOURCE_FULL);
@@ -334,7 +334,7 @@ static int prepare_reader(struct source_session *s, const char *data, size_t len
 
 static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	struct smtp_line line;
 	size_t at = 0, taken;
 	if (s->state != SOURCE_IS_READY && s->state != SOURCE_IS_CLOSING) /* READY: the deadline is that of a pause */
@@ -359,7 +359,7 @@ static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 
 static void on_source_written(struct smtp_wire *w)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	if (s->state == SOURCE_IN_MAIL) {
 		expect_progress(s);
 		source_transaction_write_on(s);
@@ -386,7 +386,7 @@ static void on_connect_failed(struct source_session *s, const char *why)
 
 static void on_source_connected(struct smtp_wire *w, int uv_error)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	if (uv_error < 0) {
 		on_connect_failed(s, uv_strerror(uv_error));
 		source_session_drop(s, SMTP_WIRE_BY_RESET);

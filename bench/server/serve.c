@@ -66,7 +66,7 @@ static const struct option_command command = { "serve",
 	sizeof rows / sizeof rows[0], OPTIONS_ONLY };
 
 struct server {
-	struct http_host host; /* first: on_gone computes the server's address from it */
+	struct http_host host;
 	enum { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSED } state;
 	uint64_t grace_ms;
 	struct deadline grace;
@@ -89,7 +89,7 @@ static void stop_when_empty(struct server *s)
 
 static void on_server_connection_gone(struct http_host *host, struct http_connection *c)
 {
-	struct server *s = (struct server *)host;
+	struct server *s = container_of(host, struct server, host);
 	LIST_REMOVE(c, in);
 	LIST_INSERT_HEAD(&s->free, c, in);
 	stop_when_empty(s);

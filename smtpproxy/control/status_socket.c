@@ -19,7 +19,7 @@
 #define FRESH_MS    1000u
 
 struct reader {
-	struct stream stream; /* first */
+	struct stream stream;
 	struct deadline deadline;
 	struct status_socket *socket;
 	LIST_ENTRY(reader) next;
@@ -57,7 +57,7 @@ static void on_status_end(struct stream *stream, enum stream_end end, int uv_err
 
 static void on_status_closed(struct stream *stream)
 {
-	struct reader *r = (struct reader *)stream;
+	struct reader *r = container_of(stream, struct reader, stream);
 	struct status_socket *s = r->socket;
 
 	deadline_cancel(&r->deadline);

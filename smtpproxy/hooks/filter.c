@@ -71,7 +71,7 @@ static bool is_closed(const struct call *c)
 
 static size_t on_call_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 	size_t used = 0, taken = 1;
 
 	while (used < len && taken > 0 && !is_closed(c)) {
@@ -83,7 +83,7 @@ static size_t on_call_data(struct stream *s, uint8_t *data, size_t len)
 
 static void on_call_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 
 	if (c->state == CALL_ASKED && end == STREAM_EOF && c->kind->ended)
 		c->kind->ended(c);
@@ -93,7 +93,7 @@ static void on_call_end(struct stream *s, enum stream_end end, int uv_error)
 
 static void on_call_connected(struct stream *s, int uv_error)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 
 	if (is_closed(c))
 		return;
@@ -105,7 +105,7 @@ static void on_call_connected(struct stream *s, int uv_error)
 
 static void on_call_written(struct stream *s, size_t len)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 
 	if (c->state != CALL_ASKED)
 		return;
@@ -116,7 +116,7 @@ static void on_call_written(struct stream *s, size_t len)
 
 static void on_call_closed(struct stream *s)
 {
-	struct filter *f = ((struct call *)s)->filter;
+	struct filter *f = container_of(s, struct call, stream)->filter;
 
 	f->open--;
 	free_if_over(f);

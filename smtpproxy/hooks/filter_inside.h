@@ -86,7 +86,7 @@ extern const struct call_kind milter_kind, http_judge_kind;
 
 /* One hook, in one transaction. */
 struct call {
-	struct stream stream; /* first */
+	struct stream stream;
 	struct filter *filter;
 	struct hook *hook;
 	const struct call_kind *kind;

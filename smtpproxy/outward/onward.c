@@ -294,7 +294,7 @@ static void onward_take_sealed(struct onward *o, const uint8_t *in, size_t len)
 
 static size_t on_onward_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (o->tls)
 		onward_take_sealed(o, data, len);
 	else
@@ -304,7 +304,7 @@ static size_t on_onward_data(struct stream *s, uint8_t *data, size_t len)
 
 static void on_onward_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (uv_error == UV_ENOMEM || uv_error == UV_ENOBUFS)
 		note_shake(o, ONWARD_TLS_STARVED);
 	onward_lose(o, SMTP_OWN_BACKEND_LOST, end == STREAM_EOF ? "it ended" : error_text(uv_error));
@@ -312,7 +312,7 @@ static void on_onward_end(struct stream *s, enum stream_end end, int uv_error)
 
 static void on_onward_written(struct stream *s, size_t len)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (o->state == ONWARD_LEASED)
 		o->user->on_room(o->user_ctx);
 }
@@ -338,7 +338,7 @@ static void say_header(struct onward *o)
 
 static void on_onward_connected(struct stream *s, int uv_error)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (uv_error) {
 		onward_lose(o, SMTP_OWN_BACKEND_UNREACHABLE, error_text(uv_error));
 		return;
@@ -352,7 +352,7 @@ static void on_onward_connected(struct stream *s, int uv_error)
 
 static void on_onward_closed(struct stream *s)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	onward_tls_destroy(o->tls);
 	greeting_end(&o->greeting);
 	tlsa_set_drop(o->demand.set);

@@ -109,7 +109,7 @@ enum onward_state {
 
 /* Members are read by the destination; @next, @promised, @holder, @place and @file are its own. */
 struct onward {
-	struct stream stream; /* first: callbacks compute the connection's address from it */
+	struct stream stream;
 	const struct outward_home *home;
 	struct destination *destination;
 	TAILQ_ENTRY(onward) next;

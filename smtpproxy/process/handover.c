@@ -21,7 +21,7 @@
 enum handover_state { HANDOVER_ALONE, HANDOVER_ASKED, HANDOVER_LEFT, HANDOVER_OVER };
 
 struct handover {
-	struct stream stream; /* first: ASKED, LEFT, and until it has closed */
+	struct stream stream; /* ASKED, LEFT, and until it has closed */
 	struct deadline deadline;
 	struct remote_channel channel;
 	struct worker *worker;
@@ -45,7 +45,7 @@ static void on_handover_listener_closed(void *ctx)
 
 static void on_handover_stream_closed(struct stream *s)
 {
-	struct handover *h = (struct handover *)s;
+	struct handover *h = container_of(s, struct handover, stream);
 	deadline_cancel(&h->deadline);
 	if (h->state == HANDOVER_ASKED) {
 		h->state = HANDOVER_ALONE;
@@ -74,7 +74,7 @@ static int take_questions(struct handover *h, const uint8_t *data, size_t len)
 
 static size_t on_handover_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct handover *h = (struct handover *)s;
+	struct handover *h = container_of(s, struct handover, stream);
 	size_t taken = 0;
 	int r = -1;
 	if (h->state == HANDOVER_OVER)
@@ -94,7 +94,7 @@ static size_t on_handover_data(struct stream *s, uint8_t *data, size_t len)
 
 static void on_handover_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	if (((struct handover *)s)->state == HANDOVER_ASKED)
+	if (container_of(s, struct handover, stream)->state == HANDOVER_ASKED)
 		log_event(LOG_WARNING, NULL, "new process did not take over", NULL);
 	stream_close(s);
 }
@@ -204,7 +204,7 @@ static void before_send_message(void *ctx, const uint8_t *data, size_t len)
 
 static size_t before_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct predecessor *p = (struct predecessor *)s;
+	struct predecessor *p = container_of(s, struct predecessor, stream);
 	const int used = tx_before_read(p->before, data, len);
 	if (used >= 0)
 		return (size_t)used;
@@ -220,7 +220,7 @@ static void before_end(struct stream *s, enum stream_end end, int uv_error)
 
 static void before_closed(struct stream *s)
 {
-	struct predecessor *p = (struct predecessor *)s;
+	struct predecessor *p = container_of(s, struct predecessor, stream);
 	tx_before_close(p->before);
 }
 
