@@ -1,11 +1,13 @@
 /* courier_settle.c: the end of a delivery. The queue deletes the message or tries it again later, or tells its sender
  * which recipients failed. */
+#include "smtpproxy/delivery/courier_settle.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "net/address.h"
 #include "smtp/domain.h"
-#include "smtpproxy/delivery/courier.h"
+#include "smtpproxy/delivery/notice.h"
 
 static uint32_t backoff_ms(const struct courier *c)
 {
@@ -73,7 +75,7 @@ void courier_settle(struct courier *c)
 {
 	struct queue *q = c->parts->queue;
 
-	if (c->probe)
+	if (c->errand->task == COURIER_PROBES)
 		return;
 	fates_unsend(&c->fates);
 	if (courier_has_expired(c))

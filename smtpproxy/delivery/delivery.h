@@ -8,6 +8,8 @@
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/queue/queue.h"
 
+struct couriers;
+
 /* The objects that a delivery uses. All of them live longer. delivery_begin() sets @queue. */
 struct delivery_parts {
 	struct worker *worker;
@@ -17,7 +19,8 @@ struct delivery_parts {
 	struct destination_rules *rules;
 	struct resolver *resolver;
 	struct queue *queue;
-	struct probes *probes; /* of delivery_create() */
+	struct probes *probes;     /* of delivery_create() */
+	struct couriers *couriers; /* of delivery_create(); all that are on their way */
 };
 
 /* Delivers nothing before delivery_begin(). It sets @parts->probes. NULL: out of memory. */

@@ -1,6 +1,8 @@
 /* notice.c: the mail that tells the sender of a message about its recipients (RFC 3464, RFC 6522): text, the status of
  * each recipient, and the message or its header. A notice has a null sender, so that no notice is ever sent about it
  * (RFC 5321 4.5.5). It consists of ASCII, except for a message that is returned in full and has other bytes. */
+#include "smtpproxy/delivery/notice.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,6 @@
 
 #include "proto/error.h"
 #include "smtp/params.h"
-#include "smtpproxy/delivery/courier.h"
 #include "smtpproxy/envelope/envelope.h"
 
 #define HEADER_MAX 32768u     /* bytes of the returned message's header */

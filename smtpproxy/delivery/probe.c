@@ -29,7 +29,6 @@ struct known {
 };
 
 struct probes {
-	struct delivery *delivery;
 	const struct delivery_parts *parts;
 	LIST_HEAD(, probe) under_way;
 	uint32_t count;
@@ -91,14 +90,9 @@ static bool is_answered(const struct courier *c)
 	return f && (c->at ? f->reply[0] && strncmp(f->reply, "421", 3) : f->fate == FATE_FAILED && !c->destination);
 }
 
-bool probe_asks_again(struct courier *c, unsigned messages)
+static bool on_probe_disconnected(const struct courier *c, unsigned messages)
 {
-	if (!c->probe || messages < 2 || is_answered(c))
-		return false;
-	c->at = 0;
-	c->state = COURIER_WAITS;
-	smtp_reply_begin(&c->reader, c->buffer, sizeof c->buffer);
-	return want_turn(&c->want, c->destination) == 0;
+	return messages >= 2 && !is_answered(c);
 }
 
 /* By its enhanced code, if it has one (RFC 3463 3.2 and 3.3): others are about our sender, or policy. Exchange says
@@ -112,9 +106,9 @@ static bool is_about_recipient(const char *reply)
 }
 
 /* A receiver that puts the recipient off says nothing against it, and one that was not asked says nothing at all. */
-void probe_over(struct courier *c)
+static void on_probe_over(struct courier *c, enum courier_line line)
 {
-	struct probe *b = c->probe;
+	struct probe *b = c->sender;
 	const struct fate_one *f = c->fates.at;
 	struct probe_wait *w;
 	char reply[FATE_REPLY_MAX + sizeof "\r\n"];
@@ -160,6 +154,12 @@ void probe_forget(struct probe_wait *w)
 
 /* The beginning */
 
+static const struct courier_errand probe_errand = {
+	.task = COURIER_PROBES,
+	.asks_again = on_probe_disconnected,
+	.on_over = on_probe_over,
+};
+
 /* 0 or CSSL_E_NO_MEMORY. It may be over at once. */
 static int probe_begin(struct probes *p, const char *line, struct smtp_span mailbox)
 {
@@ -172,7 +172,7 @@ static int probe_begin(struct probes *p, const char *line, struct smtp_span mail
 	if (b && !envelope_begin(&text, none, none, smtp_span_of(sender), none) &&
 		!envelope_add(&text, mailbox, none)) {
 		struct queue_taken mail = { .memory = text.at, .envelope = { (const uint8_t *)text.at, text.len } };
-		b->courier = courier_create(p->delivery, p->parts, NULL, &mail);
+		b->courier = courier_create(p->parts, &probe_errand, b, &mail);
 	}
 	if (!b || !b->courier) {
 		envelope_free(&text);
@@ -186,9 +186,7 @@ static int probe_begin(struct probes *p, const char *line, struct smtp_span mail
 	p->count++;
 	b->deadline.fn = on_probe_deadline;
 	deadline_set(p->parts->worker, &b->deadline, ANSWER_MS);
-	b->courier->probe = b;
 	b->courier->want.sender = (struct client_address){ .len = 1 }; /* all probes take turns as one sender */
-	delivery_add(p->delivery, b->courier);
 	courier_start(b->courier, b->line);
 	return 0;
 }
@@ -221,12 +219,11 @@ enum probe_answer probes_ask(
 
 /* Life */
 
-struct probes *probes_create(struct delivery *d, const struct delivery_parts *parts)
+struct probes *probes_create(const struct delivery_parts *parts)
 {
 	struct probes *p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
-	p->delivery = d;
 	p->parts = parts;
 	crypto_shorthash_keygen(p->hash_key);
 	return p;
