@@ -152,10 +152,11 @@ static json_t *destination_json(const struct destination *d)
 		address_json((const struct sockaddr *)&d->route.to), "as_sender",
 		is_as_sender ? address_json((const struct sockaddr *)&d->route.as) : NULL, "tls",
 		tls_word(d->route.tls), "name", d->route.name, "tlsa", is_dane ? dane_word(&d->dane) : NULL, "sessions",
-		INT(d->sessions), "connecting", INT(d->in[DESTINATION_OPENING]), "idle", INT(d->in[DESTINATION_IDLE]),
-		"sending", INT(d->in[DESTINATION_LEASED]), "limit", INT(d->share->limit.limit), "ceiling",
-		INT(d->share->limit.ceiling), "waiting", INT(d->turns.count), "waiting_senders", INT(d->turns.senders),
-		"transactions", INT(d->transactions), "accepted", INT(d->accepted), "mean_wait_ms",
+		INT(d->sessions), "connecting", INT(d->onwards.in[DESTINATION_OPENING]), "idle",
+		INT(d->onwards.in[DESTINATION_IDLE]), "sending", INT(d->onwards.in[DESTINATION_LEASED]), "limit",
+		INT(d->share->limit.limit), "ceiling", INT(d->share->limit.ceiling), "waiting",
+		INT(d->wants.turns.count), "waiting_senders", INT(d->wants.turns.senders), "transactions",
+		INT(d->transactions), "accepted", INT(d->accepted), "mean_wait_ms",
 		INT(d->transactions ? d->turn_ms / d->transactions : 0));
 }
 
@@ -270,7 +271,7 @@ void answers_gauge(FILE *f, const char *name, const char *help, int64_t n)
 static void count_waiting(void *ctx, const struct destination *d)
 {
 	uint64_t *waiting = ctx;
-	*waiting += d->turns.count;
+	*waiting += d->wants.turns.count;
 }
 
 char *answers_metrics(const struct control_view *v)

@@ -66,7 +66,7 @@ static bool waits_again(struct courier *c, unsigned messages)
 	c->at = 0;
 	c->state = COURIER_WAITS;
 	smtp_reply_begin(&c->reader, c->buffer, sizeof c->buffer);
-	return want_turn(&c->want, c->destination) == 0;
+	return want_turn(&c->want, &c->destination->wants) == 0;
 }
 
 static void finish_with_reset(struct courier *c)
@@ -204,7 +204,7 @@ static int go_to_next(struct courier *c)
 	destination_enter(c->destination);
 	c->want.roams = (uint8_t)way_has_next(&c->way);
 	c->state = COURIER_WAITS;
-	return want_turn(&c->want, c->destination);
+	return want_turn(&c->want, &c->destination->wants);
 }
 
 /* No receiver is left. Also one that refuses the connection for good says nothing about this message: its administrator

@@ -57,7 +57,7 @@ static void onward_refuse(struct onward *o, enum onward_refusal refusal, const c
 {
 	log_end(o, "receiver refused", cause);
 	close_as(o, stream_close);
-	destination_on_refused(o, refusal);
+	o->ops->on_refused(o, refusal);
 }
 
 static void onward_give_up(struct onward *o, enum smtp_own why)
@@ -65,7 +65,7 @@ static void onward_give_up(struct onward *o, enum smtp_own why)
 	log_end(o, "receiver not usable", smtp_own_reply(why)->text);
 	o->home->counters->connections_failed++;
 	close_as(o, stream_close);
-	destination_on_over(o, why);
+	o->ops->on_over(o, why);
 }
 
 /* The receiver ended it, or something took too long (@why). */
@@ -87,7 +87,7 @@ static void onward_lose(struct onward *o, enum smtp_own why, const char *cause)
 	case ONWARD_IDLE:
 	case ONWARD_RENEWING:
 		close_as(o, stream_close);
-		destination_on_left(o);
+		o->ops->on_left(o);
 		break;
 	case ONWARD_LEASED:
 		log_end(o, "receiver lost", cause);
@@ -108,7 +108,7 @@ static void on_onward_deadline(struct deadline *d)
 		return;
 	}
 	onward_quit(o);
-	destination_on_left(o);
+	o->ops->on_left(o);
 }
 
 void onward_expect(struct onward *o, uint32_t ms)
@@ -155,7 +155,7 @@ static void onward_settle(struct onward *o)
 	onward_move(o, ONWARD_IDLE);
 	onward_expect(o, 0);
 	o->taken = 1;
-	destination_on_ready(o);
+	o->ops->on_ready(o);
 }
 
 static void note_shake(struct onward *o, enum onward_tls_state state)
@@ -192,7 +192,7 @@ static void refuse_name(struct onward *o)
 	log_end(o, "receiver refused a name", smtp_own_reply(o->greeting.why)->text);
 	o->home->counters->names_refused++;
 	onward_quit(o);
-	destination_on_name_refused(o, o->greeting.why);
+	o->ops->on_name_refused(o, o->greeting.why);
 }
 
 static void on_greeting_event(struct onward *o, enum greeting_event event, size_t left)
@@ -356,7 +356,7 @@ static void on_onward_closed(struct stream *s)
 	onward_tls_destroy(o->tls);
 	greeting_end(&o->greeting);
 	tlsa_set_drop(o->demand.set);
-	destination_on_closed(o);
+	o->ops->on_closed(o);
 	free(o);
 }
 
@@ -373,12 +373,12 @@ bool onward_is_too_clear(const struct onward *o)
 	return o->home->conf->outward.keep_tls == CONF_ON && !o->tls && o->route->tls != SMTPPROXY_TLS_NONE;
 }
 
-int onward_open(struct onward *o, const struct outward_home *home, struct destination *destination,
+int onward_open(struct onward *o, const struct outward_home *home, const struct onward_ops *ops,
 	const struct onward_route *route, const struct sockaddr *source, struct smtp_span name)
 {
 	char text[ADDRESS_TEXT_MAX];
 	o->home = home;
-	o->destination = destination;
+	o->ops = ops;
 	o->route = route;
 	o->deadline.fn = on_onward_deadline;
 	smtp_reply_begin(&o->heard, o->heard_line, sizeof o->heard_line);
