@@ -295,7 +295,7 @@ static void prepare_client(struct generator *g, uint32_t i)
 
 	client_init(&g->clients[i], &g->host, number);
 	if (o->parts == LOAD_PARTS_EQUAL)
-		g->clients[i].quota = share_of(o->connections, number, o->clients);
+		g->clients[i].quota = schedule_share(o->connections, number, o->clients);
 }
 
 static int generator_prepare(struct generator *g)
@@ -322,7 +322,7 @@ static uint64_t connections_to_take(const struct load_options *o, unsigned index
 {
 	if (o->parts == LOAD_PARTS_EQUAL)
 		return 0;
-	return o->connections > 0 ? share_of(o->connections, index, o->processes) : UINT64_MAX;
+	return o->connections > 0 ? schedule_share(o->connections, index, o->processes) : UINT64_MAX;
 }
 
 static void generator_destroy(struct generator *g)
@@ -347,7 +347,7 @@ int generator_run(const void *options, unsigned index, void *result)
 	if (!g)
 		return EXIT_FAILURE;
 	g->index = index;
-	g->client_count = (uint32_t)share_of(o->clients, index, o->processes);
+	g->client_count = (uint32_t)schedule_share(o->clients, index, o->processes);
 	g->connections_left = connections_to_take(o, index);
 	g->host.options = o;
 	g->host.result = result;

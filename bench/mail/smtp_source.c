@@ -326,9 +326,9 @@ static int source_load_run(const void *options, unsigned index, void *result)
 
 	if (!l)
 		return EXIT_FAILURE;
-	counted->mails = share_of(o->messages, index, o->processes);
+	counted->mails = schedule_share(o->messages, index, o->processes);
 	l->index = index;
-	l->session_count = share_of(o->sessions, index, o->processes);
+	l->session_count = schedule_share(o->sessions, index, o->processes);
 	l->host.options = o;
 	l->host.mail = &l->mail;
 	l->host.result = counted;

@@ -72,7 +72,7 @@ static json_t *answers_list(const char *name, json_t *rows, uint64_t all)
 	return json_pack("{s:o,s:I,s:b}", name, rows, "total", INT(all), "truncated", is_cut);
 }
 
-static json_t *session_json(const struct session *s)
+static json_t *answers_session(const struct session *s)
 {
 	json_t *to = s->destination ? address_json((const struct sockaddr *)&s->destination->route.to) : NULL;
 	return json_pack("{s:I,s:o,s:s,s:o*,s:I,s:I}", "connection", INT(s->number), "client", source_json(&s->source),
@@ -87,7 +87,7 @@ static json_t *answers_sessions(const struct control_view *v, uint64_t after)
 	LIST_FOREACH(s, &v->home->sessions, next)
 	{
 		if (json_array_size(rows) < ANSWERS_ROWS_MAX)
-			json_array_append_new(rows, session_json(s));
+			json_array_append_new(rows, answers_session(s));
 	}
 	return answers_list("sessions", rows, v->home->count);
 }

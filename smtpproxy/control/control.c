@@ -18,7 +18,7 @@
 #define CLIENT_S          10u
 #define CONNECTION_MEMORY (32u * 1024u)
 
-struct control {
+struct control_socket {
 	struct worker *worker;
 	const struct control_view *view;
 	struct MHD_Daemon *daemon;
@@ -55,7 +55,7 @@ static uint64_t number_after(struct MHD_Connection *connection)
 	return text && smtp_span_number(smtp_span_of(text), UINT64_MAX, &n) == 0 ? n : 0;
 }
 
-static enum MHD_Result control_answer(struct control *c, struct MHD_Connection *connection, const char *path)
+static enum MHD_Result control_answer(struct control_socket *c, struct MHD_Connection *connection, const char *path)
 {
 	if (strcmp(path, "/metrics") == 0)
 		return control_reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", answers_metrics(c->view));
@@ -67,7 +67,7 @@ static enum MHD_Result control_answer(struct control *c, struct MHD_Connection *
 	return control_reply(connection, MHD_HTTP_OK, "application/json", text);
 }
 
-static enum MHD_Result control_act(struct control *c, struct MHD_Connection *connection, const char *path)
+static enum MHD_Result control_act(struct control_socket *c, struct MHD_Connection *connection, const char *path)
 {
 	json_t *question;
 	switch (answers_queue_act(c->view, path)) {
@@ -105,7 +105,7 @@ static enum MHD_Result on_control_request(void *ctx, struct MHD_Connection *conn
 
 static void on_control_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
-	struct control *c = ctx;
+	struct control_socket *c = ctx;
 	const struct sockaddr *a = (const struct sockaddr *)peer;
 	MHD_add_connection(c->daemon, fd, a, sizeof a->sa_family); /* refused: it has closed @fd */
 	http_loop_run(&c->loop);
@@ -121,7 +121,7 @@ static void on_control_listener_closed(void *ctx)
 static const struct listener_ops listener_ops = { .on_accept = on_control_accept,
 	.on_closed = on_control_listener_closed };
 
-static int start_daemon(struct control *c)
+static int start_daemon(struct control_socket *c)
 {
 	c->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_control_request, c,
 		MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, CLIENT_S,
@@ -130,7 +130,7 @@ static int start_daemon(struct control *c)
 	return c->daemon ? http_loop_start(&c->loop, c->worker, c->daemon) : CSSL_E_NO_MEMORY;
 }
 
-static int control_open_socket(struct control *c, const char *path, int fd, char *error, size_t error_cap)
+static int control_open_socket(struct control_socket *c, const char *path, int fd, char *error, size_t error_cap)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int r = 0;
@@ -144,15 +144,15 @@ static int control_open_socket(struct control *c, const char *path, int fd, char
 	return -1;
 }
 
-int control_fd(const struct control *c)
+int control_socket_fd(const struct control_socket *c)
 {
 	return listener_fd(c->listener);
 }
 
-struct control *control_create(
+struct control_socket *control_socket_create(
 	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap)
 {
-	struct control *c = calloc(1, sizeof *c);
+	struct control_socket *c = calloc(1, sizeof *c);
 	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start", path);
 	if (!c)
 		return NULL;
@@ -160,11 +160,11 @@ struct control *control_create(
 	c->view = view;
 	if (start_daemon(c) == 0 && control_open_socket(c, path, fd, error, error_cap) == 0)
 		return c;
-	control_destroy(c);
+	control_socket_destroy(c);
 	return NULL;
 }
 
-void control_destroy(struct control *c)
+void control_socket_destroy(struct control_socket *c)
 {
 	if (!c)
 		return;

@@ -1,5 +1,5 @@
 /* filter.c: asks hook after hook. A verdict is given at the end of a turn of the loop. */
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 #include <inttypes.h>
 #include <sodium.h>

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 /* The question */
 

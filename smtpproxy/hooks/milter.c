@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 #define PENDING_MAX 262144u /* output that the milter has not taken; above this, the body waits */
 #define ROOM        4096u   /* for a packet beside its text */

@@ -20,7 +20,7 @@
 /* Of operators; the paths stay, another process may have the sockets. */
 static void close_sockets(struct proxy *p)
 {
-	control_destroy(p->control);
+	control_socket_destroy(p->control);
 	p->control = NULL;
 	status_socket_destroy(p->status);
 	p->status = NULL;
@@ -207,7 +207,7 @@ static void on_asked(void *ctx)
 	struct proxy *p = ctx;
 	doors_give(p->doors, p->handover);
 	if (p->control)
-		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_fd(p->control));
+		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_socket_fd(p->control));
 	if (p->status)
 		handover_give(p->handover, INHERITANCE_CONTROL, 0, status_socket_fd(p->status));
 	handover_give(p->handover, INHERITANCE_HANDOVER, 0, handover_fd(p->handover));
@@ -221,7 +221,7 @@ static void on_proxy_taken(void *ctx)
 		return;
 	log_event(LOG_INFO, NULL, "replaced", "sessions=%u", p->home.count);
 	p->state = PROXY_LINGERS;
-	control_destroy(p->control);
+	control_socket_destroy(p->control);
 	p->control = NULL;
 	status_socket_destroy(p->status);
 	p->status = NULL;
@@ -288,7 +288,7 @@ static int open_control(struct proxy *p, char *error, size_t cap)
 	if (!p->conf->control)
 		return 0;
 	const int fd = proxy_inherited_fd(p, INHERITANCE_CONTROL, p->conf->control);
-	p->control = control_create(p->worker, p->conf->control, fd, &p->view, error, cap);
+	p->control = control_socket_create(p->worker, p->conf->control, fd, &p->view, error, cap);
 	return p->control ? 0 : CSSL_E_SYSTEM;
 }
 

@@ -32,7 +32,7 @@ struct proxy {
 	struct outward_home outward_home;
 	struct sender_home home;
 	struct control_view view;
-	struct control *control;        /* NULL: none */
+	struct control_socket *control; /* NULL: none */
 	struct status_socket *status;   /* NULL: none */
 	struct handover *handover;      /* NULL: none */
 	struct inheritance *inherits;   /* while it starts; NULL: it replaces none */
