@@ -420,7 +420,6 @@ void destination_enter(struct destination *d)
 {
 	d->sessions++;
 	d->share->sessions++;
-	d->ops->on_used(d);
 }
 
 void destination_leave(struct destination *d)

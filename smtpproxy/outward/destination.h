@@ -19,8 +19,6 @@ enum receiver_use { RECEIVER_USED, RECEIVER_UNUSED };
 
 /* The owner of all destinations: what happened. */
 struct destination_ops {
-	/* A session enters it: its place is not another one's. */
-	void (*on_used)(struct destination *d);
 	/* No session and no connection is left. */
 	void (*on_unused)(struct destination *d);
 	/* It has had a step. */

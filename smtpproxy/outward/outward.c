@@ -130,7 +130,8 @@ bool outward_is_full(const struct outward *o)
 	return has_most(o) && TAILQ_EMPTY(&o->unused);
 }
 
-static void on_destination_used(struct destination *d)
+/* A session enters it: its place is not another one's. */
+static void outward_use(struct destination *d)
 {
 	if (d->use == RECEIVER_UNUSED)
 		TAILQ_REMOVE(&d->outward->unused, d, unused_next);
@@ -149,7 +150,7 @@ static void outward_forget(struct destination *d)
 {
 	struct receiver_share *share = d->share == &d->own ? NULL : d->share;
 	struct outward *o = d->outward;
-	on_destination_used(d);
+	outward_use(d);
 	table_remove(&o->destinations, &d->link);
 	destination_destroy(d);
 	free_if_unused(o, share);
@@ -167,7 +168,6 @@ static void on_destination_step(struct destination *d)
 }
 
 static const struct destination_ops destination_ops = {
-	.on_used = on_destination_used,
 	.on_unused = on_destination_unused,
 	.on_step = on_destination_step,
 	.on_expired = outward_forget,
@@ -181,8 +181,10 @@ struct destination *outward_find(
 	struct destination *d;
 	for (struct table_link *l = table_first(&o->destinations, hash); l; l = table_next(l)) {
 		d = container_of(l, struct destination, link);
-		if (is_for(d, &route, goal))
+		if (is_for(d, &route, goal)) {
+			outward_use(d);
 			return d;
+		}
 	}
 	if (o->state != OUTWARD_WORKS || outward_is_full(o))
 		return NULL;

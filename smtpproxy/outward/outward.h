@@ -9,8 +9,8 @@
 /* @home has to outlive it. NULL: out of memory. */
 struct outward *outward_create(const struct outward_home *home);
 
-/* The destination for that goal (route.h), for a session that enters it. With `as_sender`, each sender @from has its
- * own. NULL: no room for another one, or out of memory. */
+/* The destination for that goal (route.h), for a session that enters it now. With `as_sender`, each sender @from has
+ * its own. NULL: no room for another one, or out of memory. */
 struct destination *outward_find(
 	struct outward *o, const struct destination_goal *goal, const struct client_address *from);
 
