@@ -43,7 +43,7 @@ struct queue_load {
 	const struct queue_options *options;
 	struct worker *worker;
 	struct queue *queue;
-	struct timer *timer; /* calls look(); NULL: not yet */
+	struct timer *timer; /* calls queue_load_look(); NULL: not yet */
 	struct key_ring keys;
 	struct queue_conf conf;
 	struct queue_stats stats; /* of the end */

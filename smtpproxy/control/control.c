@@ -172,7 +172,7 @@ void control_socket_destroy(struct control_socket *c)
 	if (c->daemon)
 		MHD_stop_daemon(c->daemon);
 	if (c->listener)
-		listener_close(c->listener); /* on_listener_closed() frees */
+		listener_close(c->listener); /* on_control_listener_closed() frees */
 	else
 		free(c);
 }

@@ -1,4 +1,4 @@
-/* tlsa.c: one question after the other; what each answer means is in on_answer(). */
+/* tlsa.c: one question after the other; what each answer means is in on_tlsa_answer(). */
 #include "smtpproxy/dns/tlsa.h"
 
 #include <stdio.h>
