@@ -262,12 +262,6 @@ json_t *answers_find(const struct control_view *v, const char *path, uint64_t af
 
 /* Metrics */
 
-void answers_gauge(FILE *f, const char *name, const char *help, int64_t n)
-{
-	fprintf(f, "# HELP smtpproxy_%s %s\n# TYPE smtpproxy_%s gauge\nsmtpproxy_%s %" PRId64 "\n", name, help, name,
-		name, n);
-}
-
 static void count_waiting(void *ctx, const struct destination *d)
 {
 	uint64_t *waiting = ctx;
@@ -289,7 +283,7 @@ char *answers_metrics(const struct control_view *v)
 	fprintf(f, "smtpproxy_" #name "_total %" PRIu64 "\n", v->home->counters->name);
 	SMTPPROXY_COUNTERS(X)
 #undef X
-	replies_write(outward_home(v->home->outward)->replies, f);
+	replies_write(v->replies, f);
 	outward_each(v->home->outward, count_waiting, &waiting);
 	answers_gauge(f, "sessions_now", "senders' connections now", v->home->count);
 	answers_gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));

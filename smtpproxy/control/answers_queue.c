@@ -292,6 +292,12 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 
 /* Metrics */
 
+void answers_gauge(FILE *f, const char *name, const char *help, int64_t n)
+{
+	fprintf(f, "# HELP smtpproxy_%s %s\n# TYPE smtpproxy_%s gauge\nsmtpproxy_%s %" PRId64 "\n", name, help, name,
+		name, n);
+}
+
 static void backup_metrics(FILE *f, const struct queue_stats *s)
 {
 	fputs("# HELP smtpproxy_queue_backup_in_sync that Redis server has all messages of the queue\n"

@@ -19,11 +19,6 @@ struct outward {
 	void *done_ctx;
 };
 
-const struct outward_home *outward_home(const struct outward *o)
-{
-	return o->home;
-}
-
 unsigned outward_count(const struct outward *o)
 {
 	return (unsigned)o->destinations.count;

@@ -27,6 +27,4 @@ unsigned outward_count(const struct outward *o);
 /* limits.destinations are in use, so outward_find() makes no further one. */
 bool outward_is_full(const struct outward *o);
 
-const struct outward_home *outward_home(const struct outward *o);
-
 #endif

@@ -282,9 +282,11 @@ static int proxy_inherited_fd(struct proxy *p, enum inheritance_kind kind, const
 
 static int open_control(struct proxy *p, char *error, size_t cap)
 {
-	p->view = (struct control_view){
-		.conf = p->conf, .home = &p->home, .version = CSSL_VERSION, .started_ms = worker_wall_ms()
-	};
+	p->view = (struct control_view){ .conf = p->conf,
+		.home = &p->home,
+		.replies = &p->replies,
+		.version = CSSL_VERSION,
+		.started_ms = worker_wall_ms() };
 	if (!p->conf->control)
 		return 0;
 	const int fd = proxy_inherited_fd(p, INHERITANCE_CONTROL, p->conf->control);
@@ -308,17 +310,6 @@ static int open_handover(struct proxy *p, char *error, size_t cap)
 	const int fd = proxy_inherited_fd(p, INHERITANCE_HANDOVER, p->conf->handover);
 	p->handover = handover_create(p->worker, p->conf->handover, fd, &handover_ops, p, error, cap);
 	return p->handover ? 0 : CSSL_E_SYSTEM;
-}
-
-int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap)
-{
-	const int r = conf->outward.as_sender == CONF_ON ? capture_try() : 0;
-	if (r < 0)
-		snprintf(error, cap,
-			"outward.as_sender: this process has no CAP_NET_ADMIN (%s); start smtpproxy as root, or with "
-			"this capability",
-			error_text(r));
-	return r < 0 ? CSSL_E_CONFIG : 0;
 }
 
 /* The files are opened again as that user. At --check, a unit may have User= instead. */
@@ -447,13 +438,6 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start h
 		return p;
 	proxy_destroy(p);
 	return NULL;
-}
-
-void proxy_warn(const struct conf_smtpproxy *conf)
-{
-	const char *gap = conf_smtpproxy_tls_gap(conf);
-	if (gap)
-		log_event(LOG_WARNING, NULL, "TLS may end here", "cause=%s", gap);
 }
 
 int proxy_run(struct proxy *p)

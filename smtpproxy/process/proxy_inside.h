@@ -51,5 +51,7 @@ void proxy_reload(struct proxy *p);
 
 /* outward.as_sender needs CAP_NET_ADMIN. 0, or CSSL_E_CONFIG with @error. */
 int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap);
+/* Log what the file leaves open, and an operator should decide. */
+void proxy_warn(const struct conf_smtpproxy *conf);
 
 #endif

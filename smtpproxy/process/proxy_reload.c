@@ -12,6 +12,28 @@
 
 #define ERROR_MAX 8192u
 
+/* Of each file, also the first one */
+
+int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap)
+{
+	const int r = conf->outward.as_sender == CONF_ON ? capture_try() : 0;
+	if (r < 0)
+		snprintf(error, cap,
+			"outward.as_sender: this process has no CAP_NET_ADMIN (%s); start smtpproxy as root, or with "
+			"this capability",
+			error_text(r));
+	return r < 0 ? CSSL_E_CONFIG : 0;
+}
+
+void proxy_warn(const struct conf_smtpproxy *conf)
+{
+	const char *gap = conf_smtpproxy_tls_gap(conf);
+	if (gap)
+		log_event(LOG_WARNING, NULL, "TLS may end here", "cause=%s", gap);
+}
+
+/* What differs */
+
 static bool text_is_same(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
