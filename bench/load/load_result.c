@@ -56,16 +56,16 @@ bool load_result_has_failures(const struct load_result *r)
 	return r->counts[LOAD_CONNECTED] < r->counts[LOAD_CONNECTIONS];
 }
 
-static double load_result_time_share(uint64_t ns, const struct load_result *r)
+static double load_share(uint64_t ns, const struct load_result *r)
 {
 	return r->wall_ns > 0 ? (double)ns / (double)r->wall_ns : 0;
 }
 
 enum load_effort load_effort_of(const struct load_result *r)
 {
-	if (load_result_time_share(r->cpu_ns, r) >= BUSY_SHARE)
+	if (load_share(r->cpu_ns, r) >= BUSY_SHARE)
 		return LOAD_SATURATED;
-	return load_result_time_share(r->cpu_ns + r->waiting_ns, r) >= BUSY_SHARE ? LOAD_STARVED : LOAD_AT_EASE;
+	return load_share(r->cpu_ns + r->waiting_ns, r) >= BUSY_SHARE ? LOAD_STARVED : LOAD_AT_EASE;
 }
 
 static double per_second(uint64_t n, const struct load_result *r)
@@ -83,9 +83,8 @@ static void print_generator(FILE *to, unsigned number, const struct load_result 
 		[LOAD_STARVED] = ": STARVED by other processes, latencies include its waiting",
 	};
 
-	fprintf(to, "generator %-8u %9.1f %% CPU, %.1f %% waiting for one%s\n", number,
-		100 * load_result_time_share(r->cpu_ns, r), 100 * load_result_time_share(r->waiting_ns, r),
-		words[load_effort_of(r)]);
+	fprintf(to, "generator %-8u %9.1f %% CPU, %.1f %% waiting for one%s\n", number, 100 * load_share(r->cpu_ns, r),
+		100 * load_share(r->waiting_ns, r), words[load_effort_of(r)]);
 }
 
 static void print_text(const struct load_result *sum, const struct load_result *each, unsigned count)
@@ -153,10 +152,9 @@ static json_t *generators_json(const struct load_result *each, unsigned count)
 	json_t *out = json_array();
 
 	for (unsigned i = 0; i < count; i++)
-		json_array_append_new(
-			out, json_pack("{s:f, s:f, s:s}", "cpu", load_result_time_share(each[i].cpu_ns, &each[i]),
-				     "waiting", load_result_time_share(each[i].waiting_ns, &each[i]), "effort",
-				     words[load_effort_of(&each[i])]));
+		json_array_append_new(out,
+			json_pack("{s:f, s:f, s:s}", "cpu", load_share(each[i].cpu_ns, &each[i]), "waiting",
+				load_share(each[i].waiting_ns, &each[i]), "effort", words[load_effort_of(&each[i])]));
 	return out;
 }
 
