@@ -17,6 +17,8 @@
 #include "smtpproxy/delivery/way.h"
 #include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/envelope/fates.h"
+#include "smtpproxy/outward/outward.h"
+#include "smtpproxy/queue/queue.h"
 
 #define COURIER_LATER_MS 60000 /* when a message that could not be opened is tried again */
 #define COURIER_LINE_MAX 1024u /* bytes of a reply's line; RFC 5321 4.5.3.1.5 allows 512 */

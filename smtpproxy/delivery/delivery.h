@@ -4,11 +4,10 @@
 #ifndef CSSL_SMTPPROXY_DELIVERY_H
 #define CSSL_SMTPPROXY_DELIVERY_H
 
-#include "smtpproxy/outward/outward.h"
-#include "smtpproxy/policy/destination_rules.h"
-#include "smtpproxy/queue/queue.h"
+#include "smtpproxy/queue/content.h"
 
-struct couriers;
+struct conf_smtpproxy;
+struct queue_destination;
 
 /* The objects that a delivery uses. All of them live longer. delivery_begin() sets @queue. */
 struct delivery_parts {

@@ -10,6 +10,9 @@
 #ifndef CSSL_SMTPPROXY_PROBE_H
 #define CSSL_SMTPPROXY_PROBE_H
 
+#include <sys/queue.h>
+
+#include "smtp/span.h"
 #include "smtpproxy/delivery/delivery.h"
 
 /* Embedded in who waits for an answer; all zero but for on_known before use. */

@@ -11,6 +11,8 @@
 #include "conf/key_file.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "smtpproxy/counters.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 #define PASSWORD_MAX   512u
 #define FLUSH_LEAST_MS 2000u  /* for the Redis servers' answers when the deliveries have used all of the time */
