@@ -22,7 +22,7 @@ static const struct command {
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-static void print_help(FILE *to)
+static void bench_print_help(FILE *to)
 {
 	fprintf(to, "cssl-bench COMMAND [OPTIONS]\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
@@ -45,10 +45,11 @@ static void print_manual(FILE *to)
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	/* The commands know --help only; -h may be an option of theirs. */
 	if (argc == 3 && strcmp(argv[2], "-h") == 0)
 		argv[2] = (char *)"--help";
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-		print_help(stdout);
+		bench_print_help(stdout);
 		return 0;
 	}
 	if (strcmp(name, "--manual") == 0) {
@@ -63,6 +64,6 @@ int main(int argc, char **argv)
 		if (strcmp(name, commands[i].name) == 0)
 			return commands[i].main(argc - 1, argv + 1);
 	}
-	print_help(stderr);
+	bench_print_help(stderr);
 	return 2;
 }

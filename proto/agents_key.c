@@ -20,7 +20,7 @@ struct span {
 	size_t len;
 };
 
-static bool is_blank(char c)
+static bool agents_key_is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
@@ -42,14 +42,14 @@ static struct span next_line(struct span *text)
 }
 
 /* Take the next word from @line; empty if there is none. */
-static struct span next_word(struct span *line)
+static struct span agents_key_next_word(struct span *line)
 {
-	while (line->len > 0 && is_blank(*line->at)) {
+	while (line->len > 0 && agents_key_is_blank(*line->at)) {
 		line->at++;
 		line->len--;
 	}
 	struct span word = { line->at, 0 };
-	while (line->len > 0 && !is_blank(*line->at)) {
+	while (line->len > 0 && !agents_key_is_blank(*line->at)) {
 		word.len++;
 		line->at++;
 		line->len--;
@@ -95,12 +95,12 @@ static bool is_duplicate(const struct key_ring *ring)
 
 static int line_parse(struct span line, struct key_ring *ring)
 {
-	struct span id = next_word(&line);
-	struct span key = next_word(&line);
+	struct span id = agents_key_next_word(&line);
+	struct span key = agents_key_next_word(&line);
 
 	if (id.len == 0 || *id.at == '#')
 		return 0;
-	if (key.len == 0 || next_word(&line).len > 0)
+	if (key.len == 0 || agents_key_next_word(&line).len > 0)
 		return CSSL_E_CONFIG;
 	if (ring->count == KEY_RING_MAX)
 		return CSSL_E_FULL;

@@ -90,7 +90,7 @@ static int count_batch(struct batch_cipher *c)
 	return r;
 }
 
-static void nonce_write(uint8_t out[static AEAD_NONCE_LEN], uint64_t count)
+static void batch_nonce_write(uint8_t out[static AEAD_NONCE_LEN], uint64_t count)
 {
 	struct wire_writer w = wire_writer(out, AEAD_NONCE_LEN);
 
@@ -98,14 +98,14 @@ static void nonce_write(uint8_t out[static AEAD_NONCE_LEN], uint64_t count)
 	wire_put_u64(&w, count);
 }
 
-static int ready(const struct batch_cipher *c)
+static int batch_ready(const struct batch_cipher *c)
 {
 	if (c->state != IN_USE)
 		return CSSL_E_STATE;
 	return c->count == UINT64_MAX ? CSSL_E_EXHAUSTED : 0;
 }
 
-static int failed(struct batch_cipher *c, int error)
+static int batch_failed(struct batch_cipher *c, int error)
 {
 	c->state = FAILED;
 	return error;
@@ -116,18 +116,19 @@ int batch_seal_from(struct batch_cipher *c, uint8_t *buf, const uint8_t *plain, 
 	uint8_t nonce[AEAD_NONCE_LEN];
 	uint8_t *body = buf + BATCH_HEADER_LEN;
 	struct aead_message m = { nonce, buf, BATCH_HEADER_LEN, plain, len };
-	int r = ready(c);
+	int r = batch_ready(c);
 
 	if (r)
 		return r;
 	if (len == 0 || len > BATCH_PLAINTEXT_MAX)
-		return failed(c, CSSL_E_TOO_LONG);
+		return batch_failed(c, CSSL_E_TOO_LONG);
 	wire_store_u32(buf, (uint32_t)len);
-	nonce_write(nonce, c->count);
+	/* The count is the nonce. An error may have used it, so then the cipher seals no more (law 1). */
+	batch_nonce_write(nonce, c->count);
 	r = aead_seal(c->aead_key, &m, body, body + len);
 	if (!r)
 		r = count_batch(c);
-	return r ? failed(c, r) : 0;
+	return r ? batch_failed(c, r) : 0;
 }
 
 int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len)
@@ -138,7 +139,7 @@ int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len)
 int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain, size_t *plain_len, size_t *taken)
 {
 	uint8_t nonce[AEAD_NONCE_LEN];
-	int r = ready(c);
+	int r = batch_ready(c);
 
 	if (r)
 		return r;
@@ -147,16 +148,16 @@ int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain,
 	uint8_t *body = in + BATCH_HEADER_LEN;
 	size_t body_len = wire_load_u32(in);
 	if (body_len == 0 || body_len > BATCH_PLAINTEXT_MAX)
-		return failed(c, CSSL_E_RANGE);
+		return batch_failed(c, CSSL_E_RANGE);
 	if (len < body_len + BATCH_OVERHEAD)
 		return BATCH_INCOMPLETE;
-	nonce_write(nonce, c->count);
+	batch_nonce_write(nonce, c->count);
 	struct aead_message m = { nonce, in, BATCH_HEADER_LEN, body, body_len };
 	r = aead_open(c->aead_key, &m, body + body_len, body);
 	if (!r)
 		r = count_batch(c);
 	if (r)
-		return failed(c, r);
+		return batch_failed(c, r);
 	*plain = body;
 	*plain_len = body_len;
 	*taken = body_len + BATCH_OVERHEAD;
@@ -170,6 +171,7 @@ int batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN
 
 	if (c->state != IN_USE)
 		return CSSL_E_STATE;
+	/* Only one of the two may seal under the next count (law 1). */
 	c->state = SAVED;
 	wire_put_u8(&w, (uint8_t)c->aead);
 	wire_put_u24(&w, 0);

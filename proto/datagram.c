@@ -46,7 +46,7 @@ uint64_t datagram_key_id(const struct datagram_key *k)
 	return k->id;
 }
 
-static void nonce_write(uint8_t out[static AEAD_NONCE_LEN], const struct datagram_header *h)
+static void datagram_nonce_write(uint8_t out[static AEAD_NONCE_LEN], const struct datagram_header *h)
 {
 	struct wire_writer w = wire_writer(out, AEAD_NONCE_LEN);
 
@@ -90,10 +90,11 @@ ptrdiff_t datagram_seal(struct datagram_key *k, const struct datagram_header *h,
 
 	if (r)
 		return r;
+	/* Before the sealing: a counter that failed is not used again (law 1). */
 	k->worker = h->worker;
 	k->next = h->counter + 1;
 	header_write(out, h);
-	nonce_write(nonce, h);
+	datagram_nonce_write(nonce, h);
 	r = aead_seal(k->aead, &m, sealed, sealed + len);
 	if (r)
 		return r;
@@ -134,7 +135,7 @@ ptrdiff_t datagram_open(struct datagram_key *k, const uint8_t *in, size_t len, u
 	size_t sealed_len = len - DATAGRAM_HEADER_LEN - DATAGRAM_TAG_LEN;
 	if (sealed_len > cap)
 		return CSSL_E_TOO_LONG;
-	nonce_write(nonce, &h);
+	datagram_nonce_write(nonce, &h);
 	struct aead_message m = { nonce, in, DATAGRAM_HEADER_LEN, in + DATAGRAM_HEADER_LEN, sealed_len };
 	r = aead_open(k->aead, &m, in + len - DATAGRAM_TAG_LEN, payload);
 	return r ? r : (ptrdiff_t)sealed_len;
@@ -175,7 +176,7 @@ int replay_window_check(const struct replay_window *w, uint64_t counter)
 }
 
 /* Clear the bits of [from, to), word by word. */
-static void forget(struct replay_window *w, uint64_t from, uint64_t to)
+static void replay_window_forget(struct replay_window *w, uint64_t from, uint64_t to)
 {
 	if (to - from >= WINDOW_BITS) {
 		memset(w->bits, 0, sizeof w->bits);
@@ -195,7 +196,7 @@ int replay_window_commit(struct replay_window *w, uint64_t counter)
 	if (r < 0)
 		return r;
 	if (counter >= w->next) {
-		forget(w, w->next, counter + 1);
+		replay_window_forget(w, w->next, counter + 1);
 		w->next = counter + 1;
 	}
 	*word_of(w, counter) |= bit_of(counter);

@@ -93,7 +93,7 @@ int field_next(struct wire_reader *r, struct field_item *out)
 	return out->value ? 0 : CSSL_E_TRUNCATED;
 }
 
-static const struct field *row_of(const struct field *rows, size_t count, uint16_t tag)
+static const struct field *fields_row_of(const struct field *rows, size_t count, uint16_t tag)
 {
 	if (tag != 0 && tag <= count && rows[tag - 1].tag == tag)
 		return &rows[tag - 1]; /* in most tables the tags are 1, 2, 3, ... */
@@ -150,7 +150,7 @@ static int store_signed(void *member, const struct field *row, const struct fiel
 
 int field_store(void *object, const struct field *rows, size_t count, const struct field_item *item)
 {
-	const struct field *row = row_of(rows, count, item->tag);
+	const struct field *row = fields_row_of(rows, count, item->tag);
 
 	if (!row)
 		return FIELD_OTHER;

@@ -25,18 +25,18 @@ static bool is_made_up(uint16_t value)
 	return (value & 0x0f0f) == 0x0a0a && value >> 8 == (value & 0xff);
 }
 
-static void add(struct list *l, uint16_t value)
+static void ja4_add(struct list *l, uint16_t value)
 {
 	if (!is_made_up(value) && l->count++ < LIST_MAX)
 		l->values[l->count - 1] = value;
 }
 
-static int compare(const void *a, const void *b)
+static int ja4_compare(const void *a, const void *b)
 {
 	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-static void put(crypto_hash_sha256_state *s, const char *before, uint16_t value)
+static void ja4_put(crypto_hash_sha256_state *s, const char *before, uint16_t value)
 {
 	char text[8];
 
@@ -44,7 +44,7 @@ static void put(crypto_hash_sha256_state *s, const char *before, uint16_t value)
 }
 
 /* Of the list, sorted, and of values behind it as they are. Without a list the result stays zero. */
-static void hash(struct list *l, struct wire_reader behind, uint8_t out[static 6])
+static void ja4_hash(struct list *l, struct wire_reader behind, uint8_t out[static 6])
 {
 	crypto_hash_sha256_state s;
 	uint8_t whole[crypto_hash_sha256_BYTES];
@@ -52,15 +52,15 @@ static void hash(struct list *l, struct wire_reader behind, uint8_t out[static 6
 
 	if (l->count == 0 || l->count > LIST_MAX || wire_left(&behind) > 2 * LIST_MAX)
 		return;
-	qsort(l->values, l->count, sizeof l->values[0], compare);
+	qsort(l->values, l->count, sizeof l->values[0], ja4_compare);
 	crypto_hash_sha256_init(&s);
 	for (size_t i = 0; i < l->count; i++)
-		put(&s, i ? "," : "", l->values[i]);
+		ja4_put(&s, i ? "," : "", l->values[i]);
 	while (wire_left(&behind) >= 2) {
 		const uint16_t value = wire_u16(&behind);
 		if (is_made_up(value))
 			continue;
-		put(&s, before, value);
+		ja4_put(&s, before, value);
 		before = ",";
 	}
 	crypto_hash_sha256_final(&s, whole);
@@ -86,7 +86,7 @@ static void read_extensions(const struct client_hello *h, struct list *list, str
 		struct wire_reader body = wire_sub(&r, wire_u16(&r));
 		out->count += !is_made_up(type);
 		if (type != EXT_SERVER_NAME && type != EXT_ALPN)
-			add(list, type);
+			ja4_add(list, type);
 		if (type == EXT_SIGNATURE_ALGORITHMS)
 			out->signatures = wire_sub(&body, wire_u16(&body));
 		if (type == EXT_SUPPORTED_VERSIONS)
@@ -113,12 +113,12 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 
 	*out = (struct ja4){ 0 };
 	for (list.count = 0; wire_left(&r) >= 2;)
-		add(&list, wire_u16(&r));
+		ja4_add(&list, wire_u16(&r));
 	const size_t ciphers = list.count;
-	hash(&list, (struct wire_reader){ 0 }, out->ciphers);
+	ja4_hash(&list, (struct wire_reader){ 0 }, out->ciphers);
 	list.count = 0;
 	read_extensions(h, &list, &said);
-	hash(&list, said.signatures, out->extensions);
+	ja4_hash(&list, said.signatures, out->extensions);
 	const uint16_t version = said.version ? said.version : h->version;
 	const bool has_alpn = said.alpn && said.alpn_len;
 	const uint8_t first = has_alpn ? said.alpn[0] : '0', last = has_alpn ? said.alpn[said.alpn_len - 1] : '0';

@@ -13,7 +13,7 @@ _Static_assert(NOISE_KEY_LEN == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "key
 _Static_assert(NOISE_TAG_LEN == crypto_aead_chacha20poly1305_ietf_ABYTES, "tags fit the AEAD");
 
 /* Extract with the chaining key, then expand to @count outputs of 32 bytes, each bound to the one before (RFC 5869). */
-static void expand(
+static void noise_expand(
 	const struct noise *n, const uint8_t *input, size_t len, uint8_t out[][NOISE_KEY_LEN], unsigned count)
 {
 	crypto_generichash_state state;
@@ -32,9 +32,10 @@ static void expand(
 	sodium_memzero(&state, sizeof state);
 }
 
-static void use_key(struct noise *n, const uint8_t key[static NOISE_KEY_LEN])
+static void noise_use_key(struct noise *n, const uint8_t key[static NOISE_KEY_LEN])
 {
 	memcpy(n->key, key, NOISE_KEY_LEN);
+	/* So the nonce is fresh: no key seals before its sender has mixed in an ephemeral key (law 1). */
 	n->nonce = 0;
 }
 
@@ -64,9 +65,9 @@ void noise_mix_key(struct noise *n, const uint8_t *input, size_t len)
 {
 	uint8_t out[2][NOISE_KEY_LEN];
 
-	expand(n, input, len, out, 2);
+	noise_expand(n, input, len, out, 2);
 	memcpy(n->chaining_key, out[0], NOISE_KEY_LEN);
-	use_key(n, out[1]);
+	noise_use_key(n, out[1]);
 	sodium_memzero(out, sizeof out);
 }
 
@@ -74,14 +75,14 @@ void noise_mix_psk(struct noise *n, const uint8_t psk[static NOISE_KEY_LEN])
 {
 	uint8_t out[3][NOISE_KEY_LEN];
 
-	expand(n, psk, NOISE_KEY_LEN, out, 3);
+	noise_expand(n, psk, NOISE_KEY_LEN, out, 3);
 	memcpy(n->chaining_key, out[0], NOISE_KEY_LEN);
 	noise_mix_hash(n, out[1], NOISE_KEY_LEN);
-	use_key(n, out[2]);
+	noise_use_key(n, out[2]);
 	sodium_memzero(out, sizeof out);
 }
 
-static void nonce_write(uint8_t out[static crypto_aead_chacha20poly1305_ietf_NPUBBYTES], uint64_t nonce)
+static void noise_nonce_write(uint8_t out[static crypto_aead_chacha20poly1305_ietf_NPUBBYTES], uint64_t nonce)
 {
 	memset(out, 0, 4);
 	for (unsigned i = 0; i < 8; i++)
@@ -92,7 +93,7 @@ void noise_seal(struct noise *n, const uint8_t *in, size_t len, uint8_t *out)
 {
 	uint8_t nonce[crypto_aead_chacha20poly1305_ietf_NPUBBYTES];
 
-	nonce_write(nonce, n->nonce++);
+	noise_nonce_write(nonce, n->nonce++);
 	crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, in, len, n->hash, NOISE_HASH_LEN, NULL, nonce, n->key);
 	noise_mix_hash(n, out, len + NOISE_TAG_LEN);
 }
@@ -103,7 +104,7 @@ int noise_open(struct noise *n, const uint8_t *in, size_t len, uint8_t *out)
 
 	if (len < NOISE_TAG_LEN)
 		return CSSL_E_TRUNCATED;
-	nonce_write(nonce, n->nonce++);
+	noise_nonce_write(nonce, n->nonce++);
 	if (crypto_aead_chacha20poly1305_ietf_decrypt(
 		    out, NULL, NULL, in, len, n->hash, NOISE_HASH_LEN, nonce, n->key) != 0)
 		return CSSL_E_AUTH;
@@ -116,7 +117,7 @@ void noise_split(
 {
 	uint8_t out[2][NOISE_KEY_LEN];
 
-	expand(n, NULL, 0, out, 2);
+	noise_expand(n, NULL, 0, out, 2);
 	memcpy(initiator, out[0], NOISE_KEY_LEN);
 	memcpy(responder, out[1], NOISE_KEY_LEN);
 	sodium_memzero(out, sizeof out);

@@ -49,7 +49,7 @@ struct opening {
 /* One step: reads the complete body at @in, and writes the answer to @out. 0 or negative. */
 typedef int (*opening_step_fn)(struct opening *o, struct wire_reader *in, struct wire_writer *out);
 
-static int say_hello(struct opening *o, struct wire_reader *in, struct wire_writer *out);
+static int opening_say_hello(struct opening *o, struct wire_reader *in, struct wire_writer *out);
 static int answer_hello(struct opening *o, struct wire_reader *in, struct wire_writer *out);
 static int prove_alive(struct opening *o, struct wire_reader *in, struct wire_writer *out);
 static int check_proof(struct opening *o, struct wire_reader *in, struct wire_writer *out);
@@ -61,7 +61,7 @@ static const struct {
 	opening_step_fn step;
 	enum opening_state next;
 } states[STATE_COUNT] = {
-	[STARTING] = { TO(AWAITING_ANSWER) | TO(FAILED), say_hello, AWAITING_ANSWER },
+	[STARTING] = { TO(AWAITING_ANSWER) | TO(FAILED), opening_say_hello, AWAITING_ANSWER },
 	[AWAITING_ANSWER] = { TO(OPEN) | TO(FAILED), prove_alive, OPEN },
 	[AWAITING_HELLO] = { TO(AWAITING_PROOF) | TO(FAILED), answer_hello, AWAITING_PROOF },
 	[AWAITING_PROOF] = { TO(OPEN) | TO(FAILED), check_proof, OPEN },
@@ -77,7 +77,7 @@ static void forget_secrets(struct opening *o)
 	sodium_memzero(&o->keys, sizeof o->keys);
 }
 
-static void move(struct opening *o, enum opening_state to)
+static void opening_move(struct opening *o, enum opening_state to)
 {
 	assert(states[o->state].may_move_to & TO(to));
 	o->state = to;
@@ -86,7 +86,7 @@ static void move(struct opening *o, enum opening_state to)
 }
 
 /* Start the transcript: the protocol, its version and the key both sides use. */
-static void begin(struct opening *o)
+static void opening_begin(struct opening *o)
 {
 	const char *id = o->ring->keys[o->key].id;
 	uint8_t psk[NOISE_KEY_LEN];
@@ -160,7 +160,7 @@ static int read_theirs(struct opening *o, struct wire_reader *in)
 	return link_hello_match(&o->mine, &o->theirs, o->expected, &o->keys.version);
 }
 
-static void split(struct opening *o, uint8_t *initiator, uint8_t *responder)
+static void opening_split(struct opening *o, uint8_t *initiator, uint8_t *responder)
 {
 	memcpy(o->keys.transcript, o->noise.hash, sizeof o->keys.transcript);
 	noise_split(&o->noise, initiator, responder);
@@ -169,11 +169,11 @@ static void split(struct opening *o, uint8_t *initiator, uint8_t *responder)
 }
 
 /* Initiator, message 1 out. */
-static int say_hello(struct opening *o, struct wire_reader *in, struct wire_writer *out)
+static int opening_say_hello(struct opening *o, struct wire_reader *in, struct wire_writer *out)
 {
 	const char *id = o->ring->keys[o->key].id;
 
-	begin(o);
+	opening_begin(o);
 	wire_put_u8(out, OPENING_VERSION);
 	wire_put_u8(out, (uint8_t)strlen(id));
 	wire_put_bytes(out, id, strlen(id));
@@ -209,7 +209,7 @@ static int answer_hello(struct opening *o, struct wire_reader *in, struct wire_w
 		return r;
 	if (!point)
 		return CSSL_E_TRUNCATED;
-	begin(o);
+	opening_begin(o);
 	mix_point(o, point);
 	r = read_theirs(o, in);
 	if (r)
@@ -239,7 +239,7 @@ static int prove_alive(struct opening *o, struct wire_reader *in, struct wire_wr
 		return r;
 	noise_seal(&o->noise, NULL, 0, proof);
 	wire_put_bytes(out, proof, sizeof proof);
-	split(o, o->keys.send, o->keys.receive);
+	opening_split(o, o->keys.send, o->keys.receive);
 	return 0;
 }
 
@@ -254,7 +254,7 @@ static int check_proof(struct opening *o, struct wire_reader *in, struct wire_wr
 		r = noise_open(&o->noise, proof, NOISE_TAG_LEN, nothing);
 	if (r)
 		return r;
-	split(o, o->keys.receive, o->keys.send);
+	opening_split(o, o->keys.receive, o->keys.send);
 	return 0;
 }
 
@@ -306,13 +306,13 @@ int opening_step(struct opening *o, const uint8_t *in, size_t len, size_t *taken
 	}
 	if (!result)
 		result = run_step(o, &body, out, out_len);
-	move(o, result ? FAILED : states[o->state].next);
+	opening_move(o, result ? FAILED : states[o->state].next);
 	if (result)
 		return result;
 	return o->state == OPEN ? OPENING_DONE : OPENING_MORE;
 }
 
-static struct opening *create(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer)
+static struct opening *opening_create(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer)
 {
 	struct opening *o = OPENSSL_zalloc(sizeof *o);
 
@@ -327,7 +327,7 @@ static struct opening *create(const struct key_ring *ring, const struct link_hel
 struct opening *opening_start(
 	const struct key_ring *ring, unsigned key, const struct link_hello *mine, enum link_role peer)
 {
-	struct opening *o = create(ring, mine, peer);
+	struct opening *o = opening_create(ring, mine, peer);
 
 	assert(key < ring->count);
 	if (!o)
@@ -341,7 +341,7 @@ struct opening *opening_start(
 
 struct opening *opening_answer(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer)
 {
-	struct opening *o = create(ring, mine, peer);
+	struct opening *o = opening_create(ring, mine, peer);
 
 	if (!o)
 		return NULL;
@@ -367,6 +367,6 @@ int opening_result(struct opening *o, struct link_keys *out)
 	if (o->state != OPEN)
 		return CSSL_E_STATE;
 	*out = o->keys;
-	move(o, TAKEN);
+	opening_move(o, TAKEN);
 	return 0;
 }

@@ -65,7 +65,7 @@ struct ranking {
 	struct placement_ranks ranks;
 };
 
-static void insert(struct ranking *r, unsigned wanted, unsigned agent, uint64_t draw)
+static void ranking_insert(struct ranking *r, unsigned wanted, unsigned agent, uint64_t draw)
 {
 	unsigned at = r->ranks.count < wanted ? r->ranks.count++ : wanted - 1;
 
@@ -92,7 +92,7 @@ struct placement_ranks placement_rank(
 			continue;
 		draw = rendezvous_draw(p->seats[agent].hash, key);
 		if (r.ranks.count < wanted || draw > r.draws[wanted - 1])
-			insert(&r, wanted, agent, draw);
+			ranking_insert(&r, wanted, agent, draw);
 	}
 	return r.ranks;
 }

@@ -18,7 +18,7 @@
 enum place { INNER, LAST };
 
 /* The word at the head of the line, terminated. One space must follow it, or the line must end. */
-static int next_word(struct wire_reader *line, enum place place, char word[static WORD_MAX])
+static int proxy_header_next_word(struct wire_reader *line, enum place place, char word[static WORD_MAX])
 {
 	size_t left = wire_left(line);
 	const uint8_t *space = memchr(line->at, ' ', left);
@@ -34,7 +34,7 @@ static int next_word(struct wire_reader *line, enum place place, char word[stati
 static int next_address(struct wire_reader *line, int family, uint8_t address[static 16])
 {
 	char word[WORD_MAX];
-	int r = next_word(line, INNER, word);
+	int r = proxy_header_next_word(line, INNER, word);
 	if (r < 0)
 		return r;
 	return inet_pton(family, word, address) == 1 ? 0 : CSSL_E_RANGE;
@@ -44,7 +44,7 @@ static int next_address(struct wire_reader *line, int family, uint8_t address[st
 static int next_port(struct wire_reader *line, enum place place, uint16_t *port)
 {
 	char word[WORD_MAX];
-	int r = next_word(line, place, word);
+	int r = proxy_header_next_word(line, place, word);
 	if (r < 0)
 		return r;
 	size_t len = strlen(word);
@@ -70,7 +70,7 @@ static int parse_v1_line(struct wire_reader *line, struct proxy_header *out)
 	char word[WORD_MAX];
 	if (is_unknown(line))
 		return 0;
-	if (next_word(line, INNER, word) < 0)
+	if (proxy_header_next_word(line, INNER, word) < 0)
 		return CSSL_E_RANGE;
 	if (strcmp(word, "TCP4") == 0)
 		out->family = PROXY_TCP4;

@@ -82,7 +82,7 @@ static const struct family_row {
 #define FAMILIES (sizeof families / sizeof families[0])
 
 /* CRC-32C (RFC 3720 appendix B.4, reflected), a nibble at a time: headers are short, a table of 64 bytes is enough. */
-static uint32_t crc32c(uint32_t crc, const uint8_t *in, size_t len)
+static uint32_t proxy_v2_crc32c(uint32_t crc, const uint8_t *in, size_t len)
 {
 	static const uint32_t table[16] = { 0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
 		0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab,
@@ -99,9 +99,9 @@ static uint32_t crc32c(uint32_t crc, const uint8_t *in, size_t len)
 static uint32_t header_crc32c(const uint8_t *in, size_t len, size_t at)
 {
 	static const uint8_t zero[CRC32C_LEN];
-	uint32_t crc = crc32c(UINT32_MAX, in, at);
-	crc = crc32c(crc, zero, CRC32C_LEN);
-	return ~crc32c(crc, in + at + CRC32C_LEN, len - at - CRC32C_LEN);
+	uint32_t crc = proxy_v2_crc32c(UINT32_MAX, in, at);
+	crc = proxy_v2_crc32c(crc, zero, CRC32C_LEN);
+	return ~proxy_v2_crc32c(crc, in + at + CRC32C_LEN, len - at - CRC32C_LEN);
 }
 
 /* A v2 header while its TLVs are walked. */

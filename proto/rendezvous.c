@@ -19,7 +19,7 @@ uint64_t rendezvous_hash(const void *key, size_t len)
 }
 
 /* A bijection in which each input bit reaches each output bit (the constants are those of splitmix64). */
-static uint64_t mix(uint64_t x)
+static uint64_t rendezvous_mix(uint64_t x)
 {
 	x ^= x >> 30;
 	x *= UINT64_C(0xbf58476d1ce4e5b9);
@@ -30,10 +30,10 @@ static uint64_t mix(uint64_t x)
 
 uint64_t rendezvous_draw(uint64_t node_hash, uint64_t key)
 {
-	return mix(node_hash ^ key);
+	return rendezvous_mix(node_hash ^ key);
 }
 
-static double score(const struct rendezvous_node *node, uint64_t key)
+static double rendezvous_score(const struct rendezvous_node *node, uint64_t key)
 {
 	/* 52 bits and a half: with one bit more the largest draw would round to 1, whose logarithm is 0. */
 	double u = ((double)(rendezvous_draw(node->hash, key) >> 12) + 0.5) * 0x1p-52;
@@ -45,14 +45,14 @@ int rendezvous_pick(const struct rendezvous_node *nodes, size_t count, uint64_t 
 {
 	/* Callers may pass plain numbers as keys. Without this, node hashes that differ in few bits would give
 	 * related draws. */
-	uint64_t mixed = mix(key + UINT64_C(0x9e3779b97f4a7c15));
+	uint64_t mixed = rendezvous_mix(key + UINT64_C(0x9e3779b97f4a7c15));
 	int best = -1;
 	double best_score = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!(nodes[i].weight > 0) || (allowed && !allowed(ctx, i)))
 			continue;
-		double s = score(&nodes[i], mixed);
+		double s = rendezvous_score(&nodes[i], mixed);
 		if (s > best_score) {
 			best = (int)i;
 			best_score = s;

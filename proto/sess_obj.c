@@ -31,7 +31,7 @@ struct form {
 	Cssl__Live__SessionKeys keys;
 };
 
-static ProtobufCBinaryData name_of(const char *name)
+static ProtobufCBinaryData sess_obj_name_of(const char *name)
 {
 	return bytes_of(name, strlen(name));
 }
@@ -58,12 +58,12 @@ static void form_facts(Cssl__SessObj *to, const struct session_facts *f)
 	to->protocol_version = f->protocol_version;
 	to->cipher_suite = f->cipher_suite;
 	to->session_id = bytes_of(f->session_id, f->session_id_len);
-	to->origin = name_of(f->origin);
+	to->origin = sess_obj_name_of(f->origin);
 	to->family_id = bytes_of(f->family_id, FAMILY_ID_LEN);
 	to->family_age_s = f->family_age_s;
-	to->listener = name_of(f->listener);
-	to->server_name = name_of(f->server_name);
-	to->alpn = name_of(f->alpn);
+	to->listener = sess_obj_name_of(f->listener);
+	to->server_name = sess_obj_name_of(f->server_name);
+	to->alpn = sess_obj_name_of(f->alpn);
 	to->client_address = bytes_of(f->client.bytes, f->client.len);
 	to->verify_result = f->verify_result;
 	to->certificate_in_connection = f->certificate_seen == CERTIFICATE_IN_CONNECTION;
@@ -186,7 +186,7 @@ static void take_exactly(int *error, const ProtobufCBinaryData *in, uint8_t *out
 	take_bytes(error, in, out, len, &taken);
 }
 
-static void take_name(int *error, const ProtobufCBinaryData *in, char *out, size_t cap)
+static void sess_obj_take_name(int *error, const ProtobufCBinaryData *in, char *out, size_t cap)
 {
 	uint8_t len = 0;
 
@@ -210,12 +210,12 @@ static int take_facts(const Cssl__SessObj *m, struct session_facts *f)
 	take_u16(&r, m->protocol_version, &f->protocol_version);
 	take_u16(&r, m->cipher_suite, &f->cipher_suite);
 	take_bytes(&r, &m->session_id, f->session_id, sizeof f->session_id, &f->session_id_len);
-	take_name(&r, &m->origin, f->origin, sizeof f->origin);
+	sess_obj_take_name(&r, &m->origin, f->origin, sizeof f->origin);
 	take_exactly(&r, &m->family_id, f->family_id, sizeof f->family_id);
 	f->family_age_s = m->family_age_s;
-	take_name(&r, &m->listener, f->listener, sizeof f->listener);
-	take_name(&r, &m->server_name, f->server_name, sizeof f->server_name);
-	take_name(&r, &m->alpn, f->alpn, sizeof f->alpn);
+	sess_obj_take_name(&r, &m->listener, f->listener, sizeof f->listener);
+	sess_obj_take_name(&r, &m->server_name, f->server_name, sizeof f->server_name);
+	sess_obj_take_name(&r, &m->alpn, f->alpn, sizeof f->alpn);
 	take_bytes(&r, &m->client_address, f->client.bytes, sizeof f->client.bytes, &f->client.len);
 	f->verify_result = m->verify_result;
 	f->certificate_seen = m->certificate_in_connection ? CERTIFICATE_IN_CONNECTION : CERTIFICATE_IN_SESSION;
@@ -357,7 +357,7 @@ static const uint8_t *own_bytes(uint8_t **at, const uint8_t *from, size_t len)
 }
 
 /* Let @o own copies of all it points to. 0 or CSSL_E_NO_MEMORY. */
-static int own(struct sess_obj *o)
+static int sess_obj_own(struct sess_obj *o)
 {
 	size_t live_len = o->live ? sizeof *o->live : 0;
 	size_t len = sizeof(struct owned) + live_len + o->certificate_len + o->session_len;
@@ -391,7 +391,7 @@ int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out)
 	if (!r)
 		r = take_object(message, &o, &live);
 	if (!r)
-		r = own(&o);
+		r = sess_obj_own(&o);
 	if (!r)
 		*out = o;
 	live_part_wipe(&live);

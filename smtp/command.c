@@ -57,7 +57,7 @@ static enum smtp_own read_needed(unsigned flags, struct smtp_command *out)
 }
 
 /* A client greets before it knows of SMTPUTF8 (RFC 6531 3.7.1). */
-static enum smtp_own read_name(unsigned flags, struct smtp_command *out)
+static enum smtp_own smtp_command_read_name(unsigned flags, struct smtp_command *out)
 {
 	return smtp_domain_is_greeting(out->argument, flags & ~(unsigned)SMTP_PARSE_UTF8) ? SMTP_OWN_NONE
 											  : SMTP_OWN_BAD_NAME;
@@ -126,7 +126,7 @@ static enum smtp_own read_argument(unsigned flags, struct smtp_command *out)
 	switch (verbs[out->verb].argument) {
 	case ARGUMENT_NONE: return read_nothing(flags, out);
 	case ARGUMENT_NEEDED: return read_needed(flags, out);
-	case ARGUMENT_NAME: return read_name(flags, out);
+	case ARGUMENT_NAME: return smtp_command_read_name(flags, out);
 	case ARGUMENT_FROM: return read_from(flags, out);
 	case ARGUMENT_TO: return read_to(flags, out);
 	case ARGUMENT_CHUNK: return read_chunk(flags, out);

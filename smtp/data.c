@@ -34,7 +34,7 @@ uint64_t smtp_data_message_len(const struct smtp_data *d)
 	return d->state == OVER ? d->len - d->dots - 3 : d->len - d->dots;
 }
 
-static void note(struct smtp_data *d, enum smtp_data_flaw flaw)
+static void smtp_data_note(struct smtp_data *d, enum smtp_data_flaw flaw)
 {
 	d->flaws |= SMTP_DATA_BIT(flaw);
 }
@@ -45,10 +45,10 @@ static void end_line(struct smtp_data *d, enum ending by, uint64_t at)
 	if (by == BY_CRLF) {
 		d->lines++;
 		if (at - d->line_from > SMTP_TEXT_MAX)
-			note(d, SMTP_DATA_LONG_LINE);
+			smtp_data_note(d, SMTP_DATA_LONG_LINE);
 		d->line_from = at;
 	} else {
-		note(d, by == BY_LF ? SMTP_DATA_BARE_LF : SMTP_DATA_BARE_CR);
+		smtp_data_note(d, by == BY_LF ? SMTP_DATA_BARE_LF : SMTP_DATA_BARE_CR);
 	}
 	d->state = BEGIN;
 	d->before = (uint8_t)by;
@@ -64,13 +64,13 @@ static void end_dot(struct smtp_data *d, enum ending by, uint64_t at)
 		return;
 	}
 	if (d->nul)
-		note(d, SMTP_DATA_DOT_NUL);
+		smtp_data_note(d, SMTP_DATA_DOT_NUL);
 	if (d->before != BY_CRLF || by != BY_CRLF)
-		note(d, lone_dots[d->before][by]);
+		smtp_data_note(d, lone_dots[d->before][by]);
 	end_line(d, by, at);
 }
 
-static void end(struct smtp_data *d, enum ending by, uint64_t at)
+static void smtp_data_end(struct smtp_data *d, enum ending by, uint64_t at)
 {
 	if (d->state == DOT || d->state == DOT_CR)
 		end_dot(d, by, at);
@@ -82,7 +82,7 @@ static void end(struct smtp_data *d, enum ending by, uint64_t at)
 static void take_inner(struct smtp_data *d, char c)
 {
 	if (c == 0) {
-		note(d, SMTP_DATA_NUL);
+		smtp_data_note(d, SMTP_DATA_NUL);
 		if (d->state != INSIDE && d->nul == NUL_NONE) /* a server that drops NUL sees a line without it */
 			d->nul = d->state == DOT ? NUL_BEHIND_DOT : NUL_FIRST;
 		return;
@@ -108,16 +108,16 @@ static bool has_cr(const struct smtp_data *d)
 }
 
 /* One byte; @at is the offset behind it. */
-static void take(struct smtp_data *d, char c, uint64_t at)
+static void smtp_data_take_char(struct smtp_data *d, char c, uint64_t at)
 {
 	const uint8_t held = d->held;
 	d->held = 0;
 	if (c == '\n') {
-		end(d, has_cr(d) ? BY_CRLF : BY_LF, at);
+		smtp_data_end(d, has_cr(d) ? BY_CRLF : BY_LF, at);
 		return;
 	}
 	if (has_cr(d))
-		end(d, BY_CR, at - 1);
+		smtp_data_end(d, BY_CR, at - 1);
 	if (c == '\r') {
 		d->state = pending_cr[d->state];
 		d->held = d->state == DOT_CR ? held + 1 : 0;
@@ -135,11 +135,11 @@ static size_t run_len(struct smtp_data *d, const char *in, size_t len)
 	const char *cr = memchr(in, '\r', run);
 	run = cr ? (size_t)(cr - in) : run;
 	if (!(d->flaws & SMTP_DATA_BIT(SMTP_DATA_NUL)) && memchr(in, 0, run))
-		note(d, SMTP_DATA_NUL);
+		smtp_data_note(d, SMTP_DATA_NUL);
 	return run;
 }
 
-static bool is_refused(struct smtp_data *d)
+static bool smtp_data_is_refused(struct smtp_data *d)
 {
 	if (d->refused || !(d->flaws & d->refuse))
 		return false;
@@ -156,9 +156,9 @@ enum smtp_data_event smtp_data_follow(struct smtp_data *d, const char *in, size_
 			at += run_len(d, in + at, len - at);
 		if (at == len)
 			break;
-		take(d, in[at], d->len + at + 1);
+		smtp_data_take_char(d, in[at], d->len + at + 1);
 		at++;
-		event = d->state == OVER ? SMTP_DATA_END : is_refused(d) ? SMTP_DATA_BAD : SMTP_DATA_MORE;
+		event = d->state == OVER ? SMTP_DATA_END : smtp_data_is_refused(d) ? SMTP_DATA_BAD : SMTP_DATA_MORE;
 	}
 	*taken = at;
 	d->len += at;
@@ -209,7 +209,7 @@ static bool at_line_head(const struct smtp_dots *dots)
 	return !dots->begun || (dots->last[0] == '\r' && dots->last[1] == '\n');
 }
 
-static void remember(struct smtp_dots *dots, const char *piece, size_t len)
+static void smtp_dots_remember(struct smtp_dots *dots, const char *piece, size_t len)
 {
 	if (len >= 2 || !dots->begun)
 		dots->last[0] = len >= 2 ? (uint8_t)piece[len - 2] : 0;
@@ -235,7 +235,7 @@ size_t smtp_dots_add(struct smtp_dots *dots, const char *in, size_t len, char *o
 		run = run_to_lf(in + at, len - at);
 		memcpy(to, in + at, run);
 		to += run;
-		remember(dots, in + at, run);
+		smtp_dots_remember(dots, in + at, run);
 	}
 	return (size_t)(to - out);
 }
@@ -254,7 +254,7 @@ size_t smtp_dots_remove(struct smtp_dots *dots, const char *in, size_t len, char
 		char tail[2] = { run >= 2 ? in[at + run - 2] : 0, in[at + run - 1] }; /* @out may be @in */
 		memmove(to, in + at + added, run - (size_t)added);
 		to += run - (size_t)added;
-		remember(dots, run >= 2 ? tail : tail + 1, run >= 2 ? 2 : 1);
+		smtp_dots_remember(dots, run >= 2 ? tail : tail + 1, run >= 2 ? 2 : 1);
 	}
 	return (size_t)(to - out);
 }

@@ -94,7 +94,7 @@ static bool params_are_good(struct smtp_span params)
 }
 
 /* Append @row with its @text, which may be in @set, behind what stays. */
-static void append(struct smtp_ehlo *set, struct smtp_ehlo_line row, const char *text)
+static void smtp_ehlo_append(struct smtp_ehlo *set, struct smtp_ehlo_line row, const char *text)
 {
 	row.at = set->text_len;
 	memmove(set->text + row.at, text, row.len);
@@ -118,7 +118,7 @@ int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line)
 		.len = (uint16_t)line.len,
 		.keyword_len = (uint16_t)keyword,
 	};
-	append(set, row, line.at);
+	smtp_ehlo_append(set, row, line.at);
 	return 0;
 }
 
@@ -173,7 +173,7 @@ void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
 	for (unsigned i = 0; i < count; i++) {
 		const struct smtp_ehlo_line row = set->lines[i];
 		if (keep & SMTP_CAP_BIT(row.cap))
-			append(set, row, set->text + row.at);
+			smtp_ehlo_append(set, row, set->text + row.at);
 	}
 }
 

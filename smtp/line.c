@@ -40,7 +40,7 @@ static unsigned flaws_of(struct smtp_span text)
 }
 
 /* The line of @wire; its last byte is the LF that ends it. */
-static int give(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_line *out)
+static int smtp_line_give(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_line *out)
 {
 	size_t end = wire.len > 1 && wire.at[wire.len - 2] == '\r' ? 2 : 1;
 	out->wire = wire;
@@ -67,7 +67,7 @@ static size_t len_to_end(const char *in, size_t len)
 	return lf ? (size_t)(lf - in) + 1 : 0;
 }
 
-static size_t skip(struct smtp_line_reader *r, const char *in, size_t len)
+static size_t smtp_line_skip(struct smtp_line_reader *r, const char *in, size_t len)
 {
 	const size_t end = len_to_end(in, len);
 	r->skips = end == 0;
@@ -76,7 +76,7 @@ static size_t skip(struct smtp_line_reader *r, const char *in, size_t len)
 
 int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_t *taken, struct smtp_line *out)
 {
-	*taken = r->skips ? skip(r, in, len) : 0;
+	*taken = r->skips ? smtp_line_skip(r, in, len) : 0;
 	in += *taken;
 	len -= *taken;
 	if (len == 0)
@@ -86,6 +86,7 @@ int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_
 
 	*taken += piece;
 	struct smtp_span wire = { in, piece };
+	/* Only a line that comes in pieces is copied. One that is whole, or too long at once, stays where it is. */
 	if (r->held || (!end && look < room)) {
 		memcpy(r->buf + r->held, in, piece);
 		r->held = (uint16_t)(r->held + piece);
@@ -94,6 +95,6 @@ int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_
 		wire = (struct smtp_span){ r->buf, r->held };
 	}
 	if (end)
-		return give(r, wire, out);
+		return smtp_line_give(r, wire, out);
 	return look == room ? give_too_long(r, wire, out) : 0;
 }

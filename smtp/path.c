@@ -129,6 +129,7 @@ static int take_inside(struct smtp_span *rest, unsigned flags, struct smtp_span 
 	int bracket = rest->len > 0 && rest->at[0] == '<';
 	if (!bracket && !(flags & SMTP_PARSE_LENIENT))
 		return CSSL_E_RANGE;
+	/* Without brackets the path is one word, so that parameters may follow it. */
 	struct smtp_span from = { rest->at + bracket, rest->len - (size_t)bracket };
 	size_t len = len_until(from, bracket ? ">" : " \t");
 	if (bracket && len == from.len)

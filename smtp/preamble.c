@@ -18,7 +18,7 @@ static const unsigned may_move_to[] = {
 	[SMTP_PREAMBLE_ENDED] = 0,
 };
 
-static void move(struct smtp_preamble *p, enum smtp_preamble_state to)
+static void smtp_preamble_move(struct smtp_preamble *p, enum smtp_preamble_state to)
 {
 	assert(may_move_to[p->state] & 1u << to);
 	p->state = to;
@@ -30,7 +30,7 @@ void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rul
 	p->rules = rules;
 	smtp_line_begin(&p->reader, SMTP_PREAMBLE_LINE_MAX, p->line);
 	if (rules->tls == SMTP_TLS_IMPLICIT) {
-		move(p, SMTP_PREAMBLE_TLS);
+		smtp_preamble_move(p, SMTP_PREAMBLE_TLS);
 		return;
 	}
 	smtp_word_write(out, "220 ");
@@ -40,26 +40,27 @@ void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rul
 	smtp_word_write(out, "\r\n");
 }
 
-static enum smtp_preamble_event say(struct smtp_preamble *p, enum smtp_own what, struct wire_writer *out)
+static enum smtp_preamble_event smtp_preamble_say(struct smtp_preamble *p, enum smtp_own what, struct wire_writer *out)
 {
 	p->last = what;
 	smtp_own_write(out, what);
 	return SMTP_PREAMBLE_ON_REPLY;
 }
 
-static enum smtp_preamble_event end(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out)
+static enum smtp_preamble_event smtp_preamble_end(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out)
 {
-	move(p, SMTP_PREAMBLE_ENDED);
-	say(p, why, out);
+	smtp_preamble_move(p, SMTP_PREAMBLE_ENDED);
+	smtp_preamble_say(p, why, out);
 	return SMTP_PREAMBLE_ON_END;
 }
 
-static enum smtp_preamble_event refuse(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out)
+static enum smtp_preamble_event smtp_preamble_refuse(
+	struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out)
 {
 	p->errors++;
 	if (p->rules->errors_max && p->errors >= p->rules->errors_max)
-		return end(p, SMTP_OWN_TOO_MANY_ERRORS, out);
-	return say(p, why, out);
+		return smtp_preamble_end(p, SMTP_OWN_TOO_MANY_ERRORS, out);
+	return smtp_preamble_say(p, why, out);
 }
 
 static void write_offers(const struct smtp_preamble_rules *rules, struct wire_writer *out)
@@ -73,10 +74,11 @@ static void write_offers(const struct smtp_preamble_rules *rules, struct wire_wr
 typedef enum smtp_preamble_event (*handler)(
 	struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out);
 
-static enum smtp_preamble_event on_ehlo(struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
+static enum smtp_preamble_event on_smtp_preamble_ehlo(
+	struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
 {
 	smtp_span_copy(c->argument, p->name, sizeof p->name);
-	move(p, SMTP_PREAMBLE_EHLO);
+	smtp_preamble_move(p, SMTP_PREAMBLE_EHLO);
 	write_offers(p->rules, out);
 	return SMTP_PREAMBLE_ON_REPLY;
 }
@@ -84,28 +86,29 @@ static enum smtp_preamble_event on_ehlo(struct smtp_preamble *p, const struct sm
 static enum smtp_preamble_event on_helo(struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
 {
 	smtp_span_copy(c->argument, p->name, sizeof p->name);
-	move(p, SMTP_PREAMBLE_HELO);
+	smtp_preamble_move(p, SMTP_PREAMBLE_HELO);
 	smtp_reply_write(out, 250, "", smtp_span_of(p->rules->name));
 	return SMTP_PREAMBLE_ON_REPLY;
 }
 
 /* RFC 3207 4: a client that sent HELO knows of no extension, so this is a bad sequence, as before any greeting. */
-static enum smtp_preamble_event on_starttls(
+static enum smtp_preamble_event on_smtp_preamble_starttls(
 	struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
 {
 	if (p->state != SMTP_PREAMBLE_EHLO)
-		return refuse(p, SMTP_OWN_EHLO_FIRST, out);
-	move(p, SMTP_PREAMBLE_TLS);
-	say(p, SMTP_OWN_GO_AHEAD_TLS, out);
+		return smtp_preamble_refuse(p, SMTP_OWN_EHLO_FIRST, out);
+	smtp_preamble_move(p, SMTP_PREAMBLE_TLS);
+	smtp_preamble_say(p, SMTP_OWN_GO_AHEAD_TLS, out);
 	return SMTP_PREAMBLE_ON_STARTTLS;
 }
 
 /* Policy `offer`. */
-static enum smtp_preamble_event on_mail(struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
+static enum smtp_preamble_event on_smtp_preamble_mail(
+	struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
 {
 	if (p->state == SMTP_PREAMBLE_GREETED)
-		return refuse(p, SMTP_OWN_EHLO_FIRST, out);
-	move(p, SMTP_PREAMBLE_MAIL);
+		return smtp_preamble_refuse(p, SMTP_OWN_EHLO_FIRST, out);
+	smtp_preamble_move(p, SMTP_PREAMBLE_MAIL);
 	return SMTP_PREAMBLE_ON_MAIL;
 }
 
@@ -116,17 +119,17 @@ static const struct verb_row {
 	enum smtp_own own;
 	handler handle;
 } rows[SMTP_VERB_COUNT] = {
-	[SMTP_VERB_EHLO] = { .handle = on_ehlo },
+	[SMTP_VERB_EHLO] = { .handle = on_smtp_preamble_ehlo },
 	[SMTP_VERB_HELO] = { .handle = on_helo },
 	[SMTP_VERB_NOOP] = { ALWAYS, SAYS, SMTP_OWN_OK },
 	[SMTP_VERB_RSET] = { ALWAYS, SAYS, SMTP_OWN_OK },
 	[SMTP_VERB_HELP] = { ALWAYS, SAYS, SMTP_OWN_HELP },
 	[SMTP_VERB_QUIT] = { ALWAYS, ENDS, SMTP_OWN_BYE },
-	[SMTP_VERB_STARTTLS] = { .handle = on_starttls },
+	[SMTP_VERB_STARTTLS] = { .handle = on_smtp_preamble_starttls },
 	[SMTP_VERB_CONNECT] = { ALWAYS, ENDS, SMTP_OWN_FOREIGN_PROTOCOL },
 	[SMTP_VERB_GET] = { ALWAYS, ENDS, SMTP_OWN_FOREIGN_PROTOCOL },
 	[SMTP_VERB_POST] = { ALWAYS, ENDS, SMTP_OWN_FOREIGN_PROTOCOL },
-	[SMTP_VERB_MAIL] = { UNDER_OFFER, .handle = on_mail },
+	[SMTP_VERB_MAIL] = { UNDER_OFFER, .handle = on_smtp_preamble_mail },
 	[SMTP_VERB_VRFY] = { UNDER_OFFER, SAYS, SMTP_OWN_NOT_VERIFIED },
 	[SMTP_VERB_RCPT] = { UNDER_OFFER, REFUSES, SMTP_OWN_BAD_SEQUENCE },
 	[SMTP_VERB_DATA] = { UNDER_OFFER, REFUSES, SMTP_OWN_BAD_SEQUENCE },
@@ -140,20 +143,20 @@ static const struct verb_row {
 };
 
 /* RFC 3207 4 forbids commands in clear. They are refused for that, whatever their arguments. */
-static enum smtp_preamble_event answer(
+static enum smtp_preamble_event smtp_preamble_answer(
 	struct smtp_preamble *p, const struct smtp_command *c, enum smtp_own refusal, struct wire_writer *out)
 {
 	const struct verb_row *row = &rows[c->verb];
 	if (refusal == SMTP_OWN_LINE_TOO_LONG)
-		return end(p, refusal, out);
+		return smtp_preamble_end(p, refusal, out);
 	if (p->rules->tls == SMTP_TLS_REQUIRE && row->when == UNDER_OFFER)
-		return refuse(p, SMTP_OWN_TLS_REQUIRED, out);
+		return smtp_preamble_refuse(p, SMTP_OWN_TLS_REQUIRED, out);
 	if (refusal)
-		return refuse(p, refusal, out);
+		return smtp_preamble_refuse(p, refusal, out);
 	switch (row->how) {
-	case REFUSES: return refuse(p, row->own, out);
-	case ENDS: return end(p, row->own, out);
-	default: return row->handle ? row->handle(p, c, out) : say(p, row->own, out);
+	case REFUSES: return smtp_preamble_refuse(p, row->own, out);
+	case ENDS: return smtp_preamble_end(p, row->own, out);
+	default: return row->handle ? row->handle(p, c, out) : smtp_preamble_say(p, row->own, out);
 	}
 }
 
@@ -172,6 +175,6 @@ enum smtp_preamble_event smtp_preamble_read(
 	unsigned flags = p->rules->lenient | (smtp_ehlo_has(p->rules->offers, SMTP_CAP_SMTPUTF8) ? SMTP_PARSE_UTF8 : 0);
 	enum smtp_own refusal = smtp_command_of_line(line.text, line.flaws, flags, &command);
 	if (p->rules->commands_max && p->commands > p->rules->commands_max)
-		return end(p, SMTP_OWN_TOO_MANY_COMMANDS, out);
-	return answer(p, &command, refusal, out);
+		return smtp_preamble_end(p, SMTP_OWN_TOO_MANY_COMMANDS, out);
+	return smtp_preamble_answer(p, &command, refusal, out);
 }

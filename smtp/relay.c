@@ -41,8 +41,8 @@ void smtp_relay_server_ended(struct smtp_relay *r)
 	smtp_relay_end(r, r->state == SMTP_RELAY_OPEN ? SMTP_OWN_BACKEND_LOST : SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
-static void begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
-	void *ctx, enum smtp_tx_start start)
+static void smtp_relay_begin_at(struct smtp_relay *r, const struct smtp_relay_rules *rules,
+	const struct smtp_relay_ops *ops, void *ctx, enum smtp_tx_start start)
 {
 	const struct smtp_tx_rules tx = { .parse = rules->parse,
 		.data_refuse = rules->data_refuse,
@@ -61,14 +61,14 @@ static void begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, co
 void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
 	void *ctx, const char *greeting)
 {
-	begin(r, rules, ops, ctx, SMTP_TX_BEFORE_BANNER);
+	smtp_relay_begin_at(r, rules, ops, ctx, SMTP_TX_BEFORE_BANNER);
 	r->greeting = greeting;
 }
 
 void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
 	void *ctx, const struct smtp_relay_past *past)
 {
-	begin(r, rules, ops, ctx, SMTP_TX_BEHIND_BANNER);
+	smtp_relay_begin_at(r, rules, ops, ctx, SMTP_TX_BEHIND_BANNER);
 	r->state = SMTP_RELAY_OPEN;
 	r->offers.has = past->offers;
 	r->tx.greeting = (uint8_t)past->greeting;
@@ -171,7 +171,7 @@ static void say_named(struct smtp_relay *r, struct smtp_span line, const struct 
 	r->ops->to_server(r->ctx, (const char *)named, (size_t)wire_writer_len(&w)); /* a line is shorter than this */
 }
 
-static void pass(struct smtp_relay *r, const struct smtp_client_event *e)
+static void smtp_relay_pass(struct smtp_relay *r, const struct smtp_client_event *e)
 {
 	const uint64_t before = r->tx.number;
 	struct smtp_tx_name name;
@@ -189,7 +189,7 @@ static bool is_unwelcome(const struct smtp_relay *r, enum smtp_verb verb)
 	return r->refusal[0] && verb == SMTP_VERB_MAIL && !r->tx.greeting;
 }
 
-static void on_command(struct smtp_relay *r, const struct smtp_client_event *e)
+static void on_smtp_relay_command(struct smtp_relay *r, const struct smtp_client_event *e)
 {
 	enum smtp_own own = smtp_relay_refusal(r->rules, r->offers.has, e);
 	if (!own && is_unwelcome(r, e->command.verb))
@@ -203,7 +203,7 @@ static void on_command(struct smtp_relay *r, const struct smtp_client_event *e)
 		say_due(r);
 		return;
 	}
-	pass(r, e);
+	smtp_relay_pass(r, e);
 }
 
 int smtp_relay_say(struct smtp_relay *r, const char *command)
@@ -243,7 +243,7 @@ static bool on_client(struct smtp_relay *r, const struct smtp_client_event *e)
 	switch (e->kind) {
 	case SMTP_CLIENT_MORE:
 	case SMTP_CLIENT_WAIT: return false;
-	case SMTP_CLIENT_COMMAND: on_command(r, e); break;
+	case SMTP_CLIENT_COMMAND: on_smtp_relay_command(r, e); break;
 	case SMTP_CLIENT_AUTH_LINE: on_auth_line(r, e); break;
 	case SMTP_CLIENT_CONTENT:
 	case SMTP_CLIENT_CONTENT_END:
@@ -290,7 +290,7 @@ static void say_banner(struct smtp_relay *r, struct smtp_span text)
 	r->ops->to_client(r->ctx, (const char *)reply, (size_t)wire_writer_len(&w), SMTP_WORDS_WHOLE);
 }
 
-static void greet(struct smtp_relay *r, const char *greeting)
+static void smtp_relay_greet(struct smtp_relay *r, const char *greeting)
 {
 	if (smtp_relay_say(r, greeting) < 0)
 		smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
@@ -320,7 +320,7 @@ static void on_banner(struct smtp_relay *r, const struct smtp_server_event *e)
 	if (r->rules->banner == SMTP_BANNER_RENAMED)
 		say_banner(r, e->line.text);
 	if (r->greeting)
-		greet(r, r->greeting);
+		smtp_relay_greet(r, r->greeting);
 	else
 		r->state = SMTP_RELAY_OPEN;
 }
@@ -329,7 +329,7 @@ static void greet_by_helo(struct smtp_relay *r)
 {
 	char greeting[SMTP_DOMAIN_MAX + sizeof "HELO \r\n"];
 	snprintf(greeting, sizeof greeting, "HELO %s\r\n", r->tx.name);
-	greet(r, greeting);
+	smtp_relay_greet(r, greeting);
 }
 
 /* RFC 5321 3.2: a server may know HELO only. Another server has told a client its extensions, if that was not us. So
@@ -349,6 +349,7 @@ static void on_greeting(struct smtp_relay *r, const struct smtp_server_event *e)
 		r->state = SMTP_RELAY_OPEN;
 	else
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
+	/* The client may pipeline, because we told it so. This server did not: it gets one command at a time. */
 	r->tx.rules.one_by_one = by_us && !smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING);
 }
 
@@ -366,7 +367,7 @@ static void say_offers(struct smtp_relay *r)
 		r->ops->to_client(r->ctx, (const char *)reply, (size_t)len, words_now(r));
 }
 
-static void on_reply(struct smtp_relay *r, const struct smtp_server_event *e)
+static void on_smtp_relay_reply(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	if (e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2) {
 		if (!e->line.is_last)
@@ -381,7 +382,7 @@ static void on_reply(struct smtp_relay *r, const struct smtp_server_event *e)
 		r->state = SMTP_RELAY_OVER;
 }
 
-static void on_line(struct smtp_relay *r, const struct smtp_server_event *e)
+static void on_smtp_relay_line(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	r->turn = (uint8_t)e->turn;
 	if (r->state == SMTP_RELAY_BANNER)
@@ -389,7 +390,7 @@ static void on_line(struct smtp_relay *r, const struct smtp_server_event *e)
 	else if (r->state == SMTP_RELAY_GREETING)
 		on_greeting(r, e);
 	else
-		on_reply(r, e);
+		on_smtp_relay_reply(r, e);
 }
 
 void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len)
@@ -400,7 +401,7 @@ void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len)
 		smtp_tx_server(&r->tx, in + used, len - used, &taken, &e);
 		used += taken;
 		if (e.kind == SMTP_SERVER_LINE)
-			on_line(r, &e);
+			on_smtp_relay_line(r, &e);
 		else if (e.kind == SMTP_SERVER_OWN)
 			say_in_turn(r, &e);
 		else if (e.kind == SMTP_SERVER_BAD)

@@ -7,7 +7,7 @@
 #include "proto/error.h"
 
 /* One to three digits without leading zeros (RFC 3463 2), then @end; both are taken from @rest. */
-static int take_number(struct smtp_span *rest, char end, uint16_t *out)
+static int smtp_reply_take_number(struct smtp_span *rest, char end, uint16_t *out)
 {
 	uint64_t value;
 	struct smtp_span left = *rest, digits = smtp_span_until(&left, end);
@@ -26,7 +26,7 @@ static struct smtp_enhanced read_enhanced(struct smtp_span text, unsigned code)
 	struct smtp_enhanced none = { 0 }, found = { 0 };
 	uint16_t status;
 	struct smtp_span rest = text;
-	if (take_number(&rest, '.', &status) < 0 || take_number(&rest, '.', &found.subject) < 0)
+	if (smtp_reply_take_number(&rest, '.', &status) < 0 || smtp_reply_take_number(&rest, '.', &found.subject) < 0)
 		return none;
 	struct smtp_span left = rest, detail = smtp_span_until(&left, ' ');
 	uint64_t value;
@@ -77,7 +77,7 @@ bool smtp_reply_is_between(const struct smtp_reply_reader *r)
 }
 
 /* Keeps what fits of a line. */
-static struct smtp_span hold(struct smtp_reply_reader *r, struct smtp_span piece)
+static struct smtp_span smtp_reply_hold(struct smtp_reply_reader *r, struct smtp_span piece)
 {
 	const size_t room = r->max - r->held, len = piece.len < room ? piece.len : room;
 
@@ -132,6 +132,7 @@ static int read_line(struct smtp_reply_reader *r, struct smtp_span wire, struct 
 
 	while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
 		text.len--;
+	/* Four digits are no code: 2500 must not be read as 250. */
 	const bool is_line = read_code(text, &code) == 0 && !(text.len > 3 && text.at[3] >= '0' && text.at[3] <= '9');
 	r->held = 0;
 	if (!is_line) {
@@ -162,9 +163,10 @@ int smtp_reply_read(struct smtp_reply_reader *r, const char *in, size_t len, siz
 			return CSSL_E_TOO_LONG;
 		r->bytes += (uint32_t)piece.len;
 		if (!lf || r->held)
-			piece = hold(r, piece);
+			piece = smtp_reply_hold(r, piece);
 		if (lf)
 			result = read_line(r, piece, out);
+		/* A caller gets no more lines than that. The others are passed over: the last one decides. */
 		if (result == SMTP_REPLY_MORE && out->wire.len > SMTP_REPLY_TEXT_MAX - r->given)
 			result = SMTP_REPLY_NONE;
 		else if (result == SMTP_REPLY_MORE)

@@ -17,7 +17,8 @@ void smtp_text_write(struct wire_writer *w, struct smtp_span text)
 	}
 }
 
-static void put_line(struct wire_writer *w, unsigned code, char separator, const char *enhanced, struct smtp_span text)
+static void smtp_reply_put_line(
+	struct wire_writer *w, unsigned code, char separator, const char *enhanced, struct smtp_span text)
 {
 	size_t head = 4 + strlen(enhanced) + (*enhanced ? 1 : 0), room = SMTP_REPLY_LINE_MAX - 2 - head;
 	wire_put_u8(w, (uint8_t)('0' + code / 100 % 10));
@@ -39,7 +40,7 @@ void smtp_reply_write(struct wire_writer *w, unsigned code, const char *enhanced
 	do {
 		more = text.len > 0 && memchr(text.at, '\n', text.len) != NULL;
 		struct smtp_span line = smtp_span_until(&text, '\n');
-		put_line(w, code, more ? '-' : ' ', enhanced, line);
+		smtp_reply_put_line(w, code, more ? '-' : ' ', enhanced, line);
 	} while (more);
 }
 

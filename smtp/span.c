@@ -24,12 +24,12 @@ bool smtp_span_is(struct smtp_span span, const char *text)
 	return smtp_span_equal(span, smtp_span_of(text));
 }
 
-static bool is_blank(char c)
+static bool smtp_is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-static void skip(struct smtp_span *span, size_t len)
+static void smtp_span_skip(struct smtp_span *span, size_t len)
 {
 	span->at += len;
 	span->len -= len;
@@ -37,18 +37,18 @@ static void skip(struct smtp_span *span, size_t len)
 
 static void skip_blanks(struct smtp_span *span)
 {
-	while (span->len > 0 && is_blank(*span->at))
-		skip(span, 1);
+	while (span->len > 0 && smtp_is_blank(*span->at))
+		smtp_span_skip(span, 1);
 }
 
 struct smtp_span smtp_span_word(struct smtp_span *rest)
 {
 	skip_blanks(rest);
 	struct smtp_span word = { rest->at, 0 };
-	while (word.len < rest->len && !is_blank(word.at[word.len]))
+	while (word.len < rest->len && !smtp_is_blank(word.at[word.len]))
 		word.len++;
 	if (word.len > 0)
-		skip(rest, word.len);
+		smtp_span_skip(rest, word.len);
 	skip_blanks(rest);
 	return word;
 }
@@ -62,14 +62,14 @@ struct smtp_span smtp_span_until(struct smtp_span *rest, char separator)
 		return head;
 	}
 	head.len = (size_t)(at - head.at);
-	skip(rest, head.len + 1);
+	smtp_span_skip(rest, head.len + 1);
 	return head;
 }
 
 struct smtp_span smtp_span_trim(struct smtp_span span)
 {
 	skip_blanks(&span);
-	while (span.len > 0 && is_blank(span.at[span.len - 1]))
+	while (span.len > 0 && smtp_is_blank(span.at[span.len - 1]))
 		span.len--;
 	return span;
 }

@@ -9,7 +9,7 @@
 
 /* After these commands, nothing is read before their reply. It decides how the next bytes are read, or whether a
  * transaction is open; or nobody knows what it decides. */
-static int decides(enum smtp_verb verb)
+static int smtp_verb_decides(enum smtp_verb verb)
 {
 	static const unsigned verbs = 1u << SMTP_VERB_DATA | 1u << SMTP_VERB_AUTH | 1u << SMTP_VERB_STARTTLS |
 				      1u << SMTP_VERB_EHLO | 1u << SMTP_VERB_HELO | 1u << SMTP_VERB_RSET |
@@ -75,7 +75,7 @@ static void take_effect(struct smtp_tx *t, const struct smtp_command *c)
 }
 
 /* The mark for @verb: the commands of an open transaction have its number. */
-static uint8_t mark_of(const struct smtp_tx *t, enum smtp_verb verb, uint64_t number_before)
+static uint8_t smtp_tx_mark_of(const struct smtp_tx *t, enum smtp_verb verb, uint64_t number_before)
 {
 	if (verb == SMTP_VERB_MAIL)
 		return t->number != number_before ? smtp_tx_mark(t) : 0;
@@ -91,8 +91,8 @@ void smtp_tx_pass(struct smtp_tx *t, const struct smtp_client_event *event)
 	t->pending = 0;
 	take_effect(t, &event->command);
 	unsigned turn = verb == SMTP_VERB_BDAT && event->command.chunk_is_last ? SMTP_TURN_BDAT_LAST : (unsigned)verb;
-	smtp_tx_enqueue(t, turn, SMTP_OWN_NONE, mark_of(t, verb, number_before));
-	if (decides(verb) || t->rules.one_by_one)
+	smtp_tx_enqueue(t, turn, SMTP_OWN_NONE, smtp_tx_mark_of(t, verb, number_before));
+	if (smtp_verb_decides(verb) || t->rules.one_by_one)
 		t->waits = 1;
 	if (verb == SMTP_VERB_BDAT)
 		end_chunk(t);
@@ -167,7 +167,7 @@ static void read_line(struct smtp_tx *t, const char *in, size_t len, size_t *tak
 }
 
 /* @held bytes that were held back, and @in behind them, without those that are held back now. */
-static struct smtp_span release(struct smtp_tx *t, size_t held, struct smtp_span in)
+static struct smtp_span smtp_tx_release(struct smtp_tx *t, size_t held, struct smtp_span in)
 {
 	if (held > 0) {
 		memcpy(t->head, ".\r", held);
@@ -191,7 +191,7 @@ static void read_content(struct smtp_tx *t, const char *in, size_t len, size_t *
 		return;
 	}
 	out->kind = kinds[smtp_data_follow(&t->data, in, held ? 1 : len, taken)];
-	out->wire = release(t, held, (struct smtp_span){ in, *taken });
+	out->wire = smtp_tx_release(t, held, (struct smtp_span){ in, *taken });
 	t->message_len = smtp_data_message_len(&t->data);
 	if (out->kind != SMTP_CLIENT_CONTENT_END)
 		return;

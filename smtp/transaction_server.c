@@ -34,7 +34,7 @@ static void on_xclient(struct smtp_tx *t, unsigned code)
 	on_reset(t, code);
 }
 
-static void on_mail(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+static void on_smtp_tx_mail(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	bool accepted = code / 100 == 2;
 	if (turn->tx == 0 && accepted) /* inside a transaction, or after one that failed meanwhile */
@@ -53,7 +53,7 @@ static void note_stray(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsig
 	t->opaque |= turn->tx == 0 && code / 100 == 2;
 }
 
-static void on_rcpt(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+static void on_smtp_tx_rcpt(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	note_stray(t, turn, code);
 	t->rcpts_accepted += is_current(t, turn) && code / 100 == 2;
@@ -61,7 +61,7 @@ static void on_rcpt(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned
 }
 
 /* RFC 5321 4.1.1.4. A server that takes content without a transaction that we know of has one that we do not. */
-static void on_data(struct smtp_tx *t, unsigned code)
+static void on_smtp_tx_data(struct smtp_tx *t, unsigned code)
 {
 	bool goes_on = code / 100 == 3;
 	bool is_open = t->state == SMTP_TX_MAIL || t->state == SMTP_TX_DATA || t->state == SMTP_TX_CONTENT;
@@ -85,7 +85,7 @@ static void on_bdat(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned
 }
 
 /* A server may refuse the last chunk before all of it has come. */
-static void on_message(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+static void on_smtp_tx_message(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	t->done += turn->tx != 0;
 	t->accepted += turn->tx != 0 && code / 100 == 2;
@@ -105,9 +105,9 @@ static void take_effect(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsi
 	switch (turn->turn) {
 	case SMTP_VERB_EHLO:
 	case SMTP_VERB_HELO: on_greeting(t, turn, code); break;
-	case SMTP_VERB_MAIL: on_mail(t, turn, code); break;
-	case SMTP_VERB_RCPT: on_rcpt(t, turn, code); break;
-	case SMTP_VERB_DATA: on_data(t, code); break;
+	case SMTP_VERB_MAIL: on_smtp_tx_mail(t, turn, code); break;
+	case SMTP_VERB_RCPT: on_smtp_tx_rcpt(t, turn, code); break;
+	case SMTP_VERB_DATA: on_smtp_tx_data(t, code); break;
 	case SMTP_VERB_BDAT: on_bdat(t, turn, code); break;
 	case SMTP_VERB_XCLIENT: on_xclient(t, code); break;
 	case SMTP_VERB_RSET: on_reset(t, code); break;
@@ -121,12 +121,12 @@ static void take_effect(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsi
 	case SMTP_VERB_STARTTLS: t->tls |= is_accepted; break;
 	case SMTP_VERB_QUIT: t->closing = 1; break;
 	case SMTP_TURN_DOT:
-	case SMTP_TURN_BDAT_LAST: on_message(t, turn, code); break;
+	case SMTP_TURN_BDAT_LAST: on_smtp_tx_message(t, turn, code); break;
 	default: break;
 	}
 }
 
-static struct smtp_tx_turn dequeue(struct smtp_tx *t)
+static struct smtp_tx_turn smtp_tx_dequeue(struct smtp_tx *t)
 {
 	struct smtp_tx_turn turn = t->queue[t->queue_from];
 	t->queue_from = (uint16_t)((t->queue_from + 1) % SMTP_TX_QUEUE_MAX);
@@ -160,7 +160,7 @@ static void on_reply_line(struct smtp_tx *t, int result, struct smtp_server_even
 		return;
 	t->closing |= out->line.code == 421;
 	if (t->queue_len > 0)
-		dequeue(t);
+		smtp_tx_dequeue(t);
 	if (t->queue_len == 0) /* all that waited for a reply waited for this one */
 		t->waits = 0;
 	if (is_current(t, &turn) && t->classes_len < SMTP_TX_CLASSES_MAX)
@@ -173,7 +173,7 @@ void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken
 	memset(out, 0, sizeof *out);
 	*taken = 0;
 	if (t->server.lines == 0 && t->queue_len > 0 && t->queue[t->queue_from].own) {
-		struct smtp_tx_turn turn = dequeue(t);
+		struct smtp_tx_turn turn = smtp_tx_dequeue(t);
 		out->kind = SMTP_SERVER_OWN;
 		out->turn = turn.turn;
 		out->own = (enum smtp_own)turn.own;

@@ -76,6 +76,7 @@ static int make_session(struct agents_here *a)
 	unsigned char secret[MASTER_LEN], *to = a->session;
 	int len = 0;
 
+	/* All that a handshake would fill in, so that the object has the length of a real one. */
 	randombytes_buf(secret, sizeof secret);
 	if (ssl && session && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) &&
 		SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, suite)) &&
@@ -235,7 +236,7 @@ static int start_agent(struct agents_here *a, unsigned i)
 	return worker_start(agent->worker, on_worker, agent);
 }
 
-static int describe(struct agents_here *a, unsigned count, enum conf_live live)
+static int agents_describe(struct agents_here *a, unsigned count, enum conf_live live)
 {
 	a->count = count;
 	a->ring.count = 1;
@@ -269,7 +270,7 @@ static int describe(struct agents_here *a, unsigned count, enum conf_live live)
 }
 
 /* By all but agent 0, together. */
-static uint64_t received(struct agents_here *a)
+static uint64_t agents_received(struct agents_here *a)
 {
 	uint64_t objects = 0;
 
@@ -279,9 +280,9 @@ static uint64_t received(struct agents_here *a)
 }
 
 /* True when all agents are ready, know all others, and get all messages of agent 0. */
-static bool is_heard(struct agents_here *a)
+static bool agents_are_heard(struct agents_here *a)
 {
-	const uint64_t before = received(a);
+	const uint64_t before = agents_received(a);
 
 	for (unsigned i = 0; i < a->count; i++) {
 		if (cluster_state(a->agents[i].cluster) != CLUSTER_READY ||
@@ -292,7 +293,7 @@ static bool is_heard(struct agents_here *a)
 	uint64_t wanted = 4 * a->count * (a->count - 1);
 	for (unsigned i = 0; i < HEARD_WITHIN_MS; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-		if (received(a) - before >= wanted)
+		if (agents_received(a) - before >= wanted)
 			return true;
 	}
 	return false;
@@ -303,7 +304,7 @@ struct agents_here *agents_here_start(unsigned count, enum conf_live live)
 	struct agents_here *a = calloc(1, sizeof *a);
 	time_t until = time(NULL) + PATIENCE_S;
 
-	if (!a || sodium_init() < 0 || describe(a, count, live) != 0 || make_session(a) != 0)
+	if (!a || sodium_init() < 0 || agents_describe(a, count, live) != 0 || make_session(a) != 0)
 		goto failed;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->said, NULL);
@@ -311,7 +312,7 @@ struct agents_here *agents_here_start(unsigned count, enum conf_live live)
 	for (unsigned i = 0; i < a->count; i++)
 		if (start_agent(a, i) != 0)
 			goto failed;
-	while (!is_heard(a)) {
+	while (!agents_are_heard(a)) {
 		if (time(NULL) > until)
 			goto failed;
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
@@ -330,7 +331,7 @@ static void on_leave(struct worker *w, void *arg)
 	worker_stop(w);
 }
 
-static void on_closed(void *ctx)
+static void on_agent_closed(void *ctx)
 {
 	worker_stop(((struct agent_here *)ctx)->main);
 }
@@ -339,7 +340,7 @@ static void on_close(struct worker *w, void *arg)
 {
 	struct agent_here *agent = arg;
 
-	cluster_close(agent->cluster, on_closed, agent);
+	cluster_close(agent->cluster, on_agent_closed, agent);
 }
 
 void agents_here_stop(struct agents_here *a)

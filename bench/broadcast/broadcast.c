@@ -50,7 +50,7 @@ static void pause_ms(unsigned ms)
 	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);
 }
 
-static uint64_t now_ns(void)
+static uint64_t clock_now_ns(void)
 {
 	struct timespec t;
 
@@ -62,9 +62,9 @@ struct moment {
 	uint64_t at_ns, sender_ns, receivers_ns, sent, received, datagrams, bytes;
 };
 
-static struct moment look(struct agents_here *a, unsigned peers)
+static struct moment moment_take(struct agents_here *a, unsigned peers)
 {
-	struct moment m = { .at_ns = now_ns(),
+	struct moment m = { .at_ns = clock_now_ns(),
 		.sender_ns = agents_here_cpu_ns(a, 0, THREAD_WORKER),
 		.sent = agents_here_counted(a, 0, COUNT_OBJECTS_SENT),
 		.datagrams = agents_here_counted(a, 0, COUNT_DATAGRAMS_SENT),
@@ -80,10 +80,10 @@ static struct moment look(struct agents_here *a, unsigned peers)
 /* Until everything that was said is heard; what was lost is repaired by and by. */
 static void wait_heard(struct agents_here *a, unsigned peers, uint64_t each)
 {
-	const uint64_t until_ns = now_ns() + LOST_MS * UINT64_C(1000000);
+	const uint64_t until_ns = clock_now_ns() + LOST_MS * UINT64_C(1000000);
 
 	for (unsigned i = 1; i <= peers; i++)
-		while (agents_here_counted(a, i, COUNT_OBJECTS_RECEIVED) < each && now_ns() < until_ns)
+		while (agents_here_counted(a, i, COUNT_OBJECTS_RECEIVED) < each && clock_now_ns() < until_ns)
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
@@ -94,27 +94,27 @@ struct idle {
 
 static struct idle measure_idle(struct agents_here *a, unsigned peers)
 {
-	struct moment before = look(a, peers), after;
+	struct moment before = moment_take(a, peers), after;
 
 	pause_ms(IDLE_MS);
-	after = look(a, peers);
+	after = moment_take(a, peers);
 	double ns = (double)(after.at_ns - before.at_ns);
 	return (struct idle){ (double)(after.sender_ns - before.sender_ns) / ns,
 		(double)(after.receivers_ns - before.receivers_ns) / ns };
 }
 
-static void measure(struct agents_here *a, uint64_t objects, struct broadcast_run *run)
+static void broadcast_measure(struct agents_here *a, uint64_t objects, struct broadcast_run *run)
 {
 	struct idle idle = measure_idle(a, run->peers);
 	uint64_t heard = agents_here_counted(a, 1, COUNT_OBJECTS_RECEIVED);
-	struct moment before = look(a, run->peers), after;
+	struct moment before = moment_take(a, run->peers), after;
 
 	for (uint64_t said = 0; said < objects; said += TURNS_AT_ONCE * run->per_turn) {
 		agents_here_share(a, 0, kinds[run->kind].made, TURNS_AT_ONCE, run->per_turn);
 		heard += TURNS_AT_ONCE * run->per_turn;
 		wait_heard(a, run->peers, heard);
 	}
-	after = look(a, run->peers);
+	after = moment_take(a, run->peers);
 	double ns = (double)(after.at_ns - before.at_ns);
 	run->objects = (double)(after.sent - before.sent);
 	run->datagrams = (double)(after.datagrams - before.datagrams) / run->peers;
@@ -132,7 +132,7 @@ static size_t measure_with(
 
 	for (size_t i = 0; i < TURN_SIZES; i++) {
 		runs[i] = (struct broadcast_run){ .kind = kind, .peers = peers, .per_turn = per_turn[i] };
-		measure(a, kind == BROADCAST_SESSION ? o->objects : o->objects / 2, &runs[i]);
+		broadcast_measure(a, kind == BROADCAST_SESSION ? o->objects : o->objects / 2, &runs[i]);
 	}
 	size_t object_len = agents_here_object_len(a, kinds[kind].made);
 	agents_here_stop(a);
@@ -156,7 +156,7 @@ static void measure_all(const struct broadcast_options *o, struct measured *m)
 }
 
 /* On the wire, for each peer. */
-static double bytes_of(const struct broadcast_run *r)
+static double run_bytes(const struct broadcast_run *r)
 {
 	return (r->bytes + r->datagrams * IP_UDP_LEN) / r->objects;
 }
@@ -169,7 +169,7 @@ static void print_table(const struct measured *m)
 		const struct broadcast_run *r = &m->runs[i];
 
 		printf("%-9s  %5u  %14u  %13.1f  %25.0f  %9.2f  %11.2f\n", kinds[r->kind].name, r->peers, r->per_turn,
-			r->objects / r->datagrams, bytes_of(r), r->sender_ns / 1000, r->receiver_ns / 1000);
+			r->objects / r->datagrams, run_bytes(r), r->sender_ns / 1000, r->receiver_ns / 1000);
 	}
 	printf("\nsender:   %.2f us a datagram + %.2f us a datagram and peer\n", m->cost.datagram_ns / 1000,
 		m->cost.datagram_peer_ns / 1000);
@@ -189,7 +189,7 @@ static json_t *cost_json(const struct broadcast_cost *c)
 		c->received_object_ns[BROADCAST_WORD]);
 }
 
-static int print_json(const struct measured *m)
+static int broadcast_print_json(const struct measured *m)
 {
 	json_t *rows = json_array(), *out;
 
@@ -199,7 +199,7 @@ static int print_json(const struct measured *m)
 		json_array_append_new(
 			rows, json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "what", kinds[r->kind].name,
 				      "peers", (int)r->peers, "objects_per_turn", (int)r->per_turn, "objects",
-				      r->objects, "datagrams", r->datagrams, "bytes_per_object_and_peer", bytes_of(r),
+				      r->objects, "datagrams", r->datagrams, "bytes_per_object_and_peer", run_bytes(r),
 				      "sender_us", r->sender_ns / 1000, "receiver_us", r->receiver_ns / 1000));
 	}
 	out = json_pack("{s:i, s:i, s:o, s:o}", "session_bytes", (int)m->session_len, "live_bytes", (int)m->live_len,
@@ -233,7 +233,7 @@ int broadcast_main(int argc, char **argv)
 		return parsed;
 	measure_all(&o, &m);
 	if (o.print == PRINT_JSON)
-		return print_json(&m);
+		return broadcast_print_json(&m);
 	print_table(&m);
 	return EXIT_SUCCESS;
 }

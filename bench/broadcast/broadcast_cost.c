@@ -39,7 +39,7 @@ static double best_value(const struct equation *e, size_t count, const double *p
 	return down > 0 && up > 0 ? up / down : 0;
 }
 
-static void solve(const struct equation *e, size_t count, double *parts)
+static void equations_solve(const struct equation *e, size_t count, double *parts)
 {
 	for (unsigned round = 0; round < ROUNDS; round++)
 		for (unsigned part = 0; part < PARTS; part++)
@@ -63,8 +63,8 @@ void broadcast_cost_fit(const struct broadcast_run *runs, size_t count, struct b
 		make_relative(&sender[i]);
 		make_relative(&receiver[i]);
 	}
-	solve(sender, count, sending);
-	solve(receiver, count, receiving);
+	equations_solve(sender, count, sending);
+	equations_solve(receiver, count, receiving);
 	*out = (struct broadcast_cost){ .datagram_ns = sending[DATAGRAM],
 		.datagram_peer_ns = sending[DATAGRAM_PEER],
 		.received_datagram_ns = receiving[DATAGRAM] };

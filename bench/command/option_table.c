@@ -92,7 +92,7 @@ static const struct option_row *find_row(const struct option_command *c, int opt
 	return NULL;
 }
 
-static void print_help(const struct option_command *c)
+static void option_print_help(const struct option_command *c)
 {
 	fputs(c->about, stdout);
 	for (unsigned i = 0; i < c->count; i++) {
@@ -119,7 +119,7 @@ enum option_parse option_table_parse(const struct option_command *c, int argc, c
 	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		const struct option_row *row = find_row(c, option);
 		if (option == HELP || (option == 'h' && !row)) {
-			print_help(c);
+			option_print_help(c);
 			return OPTIONS_HELP;
 		}
 		if (!row)

@@ -23,7 +23,7 @@ static const uint16_t may_move_to[] = {
 	[CLIENT_RETIRED] = 0,
 };
 
-static void move(struct client *c, enum client_state to)
+static void client_move(struct client *c, enum client_state to)
 {
 	struct load_result *r = c->host->result;
 
@@ -35,7 +35,7 @@ static void move(struct client *c, enum client_state to)
 
 /* Counting */
 
-static void count(struct client *c, enum load_count what)
+static void client_tally(struct client *c, enum load_count what)
 {
 	c->host->result->counts[what]++;
 }
@@ -71,20 +71,20 @@ static void expect_progress(struct client *c)
 
 /* Ending a connection */
 
-static void drop(struct client *c)
+static void client_drop(struct client *c)
 {
 	if (c->tls.alert != CLIENT_TLS_NO_ALERT) {
-		count(c, LOAD_ALERTS);
+		client_tally(c, LOAD_ALERTS);
 		c->host->result->alerts[c->tls.alert]++;
 	}
-	move(c, CLIENT_CLOSING);
+	client_move(c, CLIENT_CLOSING);
 	deadline_cancel(&c->deadline);
 	stream_close(&c->stream);
 }
 
 void client_close(struct client *c)
 {
-	move(c, CLIENT_CLOSING);
+	client_move(c, CLIENT_CLOSING);
 	deadline_cancel(&c->deadline);
 	SSL_shutdown(c->tls.ssl);
 	stream_flush(&c->stream);
@@ -94,13 +94,13 @@ void client_close(struct client *c)
 void client_abort(struct client *c)
 {
 	if (c->state != CLIENT_AWAY && c->state != CLIENT_CLOSING && c->state != CLIENT_RETIRED)
-		drop(c);
+		client_drop(c);
 }
 
 void client_retire(struct client *c)
 {
 	deadline_cancel(&c->deadline);
-	move(c, CLIENT_RETIRED);
+	client_move(c, CLIENT_RETIRED);
 }
 
 void client_pause(struct client *c, uint64_t ms)
@@ -108,63 +108,64 @@ void client_pause(struct client *c, uint64_t ms)
 	deadline_set(c->host->worker, &c->deadline, ms);
 }
 
-static void fail(struct client *c, enum load_count what, const char *step, const char *why)
+static void client_fail(struct client *c, enum load_count what, const char *step, const char *why)
 {
-	count(c, what);
+	client_tally(c, what);
 	note_error(c, step, why);
-	drop(c);
+	client_drop(c);
 }
 
 /* The server or the network ended the connection. @between: the count if no request was open. */
 static void fail_by_end(struct client *c, enum load_count between, const char *why)
 {
 	switch (c->state) {
-	case CLIENT_SHAKING: fail(c, LOAD_HANDSHAKE_FAILED, "handshake", why); break;
-	case CLIENT_TICKET: fail(c, LOAD_CUT, "ticket", why); break;
+	case CLIENT_SHAKING: client_fail(c, LOAD_HANDSHAKE_FAILED, "handshake", why); break;
+	case CLIENT_TICKET: client_fail(c, LOAD_CUT, "ticket", why); break;
 	case CLIENT_ASKING:
-		fail(c, c->reply.progress == REPLY_NOTHING ? LOAD_UNANSWERED : LOAD_CUT,
+		client_fail(c, c->reply.progress == REPLY_NOTHING ? LOAD_UNANSWERED : LOAD_CUT,
 			c->reply.progress == REPLY_NOTHING ? "request" : "answer", why);
 		break;
-	default: count(c, between); drop(c);
+	default: client_tally(c, between); client_drop(c);
 	}
 }
 
-static void on_closed(struct stream *s)
+static void on_client_closed(struct stream *s)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	client_tls_end(&c->tls);
-	move(c, CLIENT_AWAY);
+	client_move(c, CLIENT_AWAY);
 	if (c->after == CLIENT_PAUSES)
 		client_pause(c, PAUSE_AFTER_FAILURE_MS);
 	else
 		c->host->on_free(c->host, c);
 }
 
-static void on_deadline(struct deadline *d)
+static void on_client_deadline(struct deadline *d)
 {
 	struct client *c = container_of(d, struct client, deadline);
 
 	if (c->state == CLIENT_AWAY || c->state == CLIENT_READY)
 		c->host->on_pause_end(c->host, c);
 	else
-		fail(c, LOAD_TIMEOUTS, "no progress", c->state == CLIENT_ASKING ? "answer" : "connect or handshake");
+		client_fail(
+			c, LOAD_TIMEOUTS, "no progress", c->state == CLIENT_ASKING ? "answer" : "connect or handshake");
 }
 
 /* Requests and answers */
 
-static void ask(struct client *c)
+static void client_send_request(struct client *c)
 {
 	const struct load_options *o = c->host->options;
 	const struct load_path *path = &o->paths[(c->number + c->asked++) % o->path_count];
 
-	move(c, CLIENT_ASKING);
+	client_move(c, CLIENT_ASKING);
 	c->requests++;
 	c->step_ns = uv_hrtime();
 	reply_begin(&c->reply, &path->expected);
-	count(c, LOAD_REQUESTS);
+	client_tally(c, LOAD_REQUESTS);
 	if (SSL_write(c->tls.ssl, path->request, (int)path->request_len) <= 0)
-		fail(c, LOAD_UNANSWERED, "request", client_tls_failure());
+		client_fail(c, LOAD_UNANSWERED, "request", client_tls_failure());
 	else
 		expect_progress(c);
 }
@@ -174,12 +175,12 @@ static void end_unit(struct client *c, bool is_last)
 {
 	end_whole(c);
 	if (c->state != CLIENT_READY)
-		move(c, CLIENT_READY);
+		client_move(c, CLIENT_READY);
 	deadline_cancel(&c->deadline);
 	if (!is_last)
 		c->host->on_free(c->host, c);
 	else if (c->host->options->at_end == LOAD_HOLDS)
-		move(c, CLIENT_RESTING);
+		client_move(c, CLIENT_RESTING);
 	else
 		client_close(c);
 }
@@ -192,7 +193,7 @@ static void note_agent(struct client *c)
 		return;
 	tally_row(c->host->result->agents, LOAD_AGENTS_MAX, r->agent, r->agent_len)->count++;
 	if (c->agent_len > 0 && (c->agent_len != r->agent_len || memcmp(c->agent, r->agent, r->agent_len) != 0))
-		count(c, LOAD_MOVED);
+		client_tally(c, LOAD_MOVED);
 	memcpy(c->agent, r->agent, r->agent_len);
 	c->agent_len = r->agent_len;
 }
@@ -202,14 +203,14 @@ static void end_answer(struct client *c)
 	const struct reply *r = &c->reply;
 	uint64_t wanted = c->host->options->requests;
 
-	count(c, LOAD_ANSWERS);
+	client_tally(c, LOAD_ANSWERS);
 	c->host->result->counts[LOAD_BYTES] += r->body_len;
 	if (r->status / 100 != 2)
-		count(c, LOAD_OTHER_STATUS);
+		client_tally(c, LOAD_OTHER_STATUS);
 	else if (reply_length_is_wrong(r))
-		count(c, LOAD_WRONG_LENGTH);
+		client_tally(c, LOAD_WRONG_LENGTH);
 	else if (r->bytes == REPLY_BYTES_WRONG)
-		count(c, LOAD_WRONG_BYTES);
+		client_tally(c, LOAD_WRONG_BYTES);
 	note_agent(c);
 	end_unit(c, r->persistence == REPLY_LAST || (wanted > 0 && c->requests >= wanted));
 }
@@ -217,14 +218,14 @@ static void end_answer(struct client *c)
 static void on_plaintext(struct client *c, const uint8_t *data, size_t len)
 {
 	if (c->state != CLIENT_ASKING) {
-		fail(c, LOAD_MALFORMED, "answer", "data that nobody asked for");
+		client_fail(c, LOAD_MALFORMED, "answer", "data that nobody asked for");
 		return;
 	}
 	if (c->reply.progress == REPLY_NOTHING)
 		end_step(c, LOAD_PHASE_FIRST_BYTE);
 	switch (reply_feed(&c->reply, data, len)) {
 	case REPLY_WHOLE: end_answer(c); break;
-	case REPLY_MALFORMED: fail(c, LOAD_MALFORMED, "answer", "no HTTP/1.1"); break;
+	case REPLY_MALFORMED: client_fail(c, LOAD_MALFORMED, "answer", "no HTTP/1.1"); break;
 	default: break;
 	}
 }
@@ -247,31 +248,31 @@ static void end_handshake(struct client *c)
 {
 	int resumed = SSL_session_reused(c->tls.ssl);
 
-	count(c, resumed ? LOAD_RESUMED : LOAD_FULL);
+	client_tally(c, resumed ? LOAD_RESUMED : LOAD_FULL);
 	client_tls_tally_suite(c->tls.ssl, c->host->result->suites);
 	end_step(c, resumed ? LOAD_PHASE_HANDSHAKE_RESUMED : LOAD_PHASE_HANDSHAKE_FULL);
 	expect_progress(c);
 	if (c->host->options->asks == LOAD_ASKS) {
-		move(c, CLIENT_READY);
-		ask(c);
+		client_move(c, CLIENT_READY);
+		client_send_request(c);
 	} else if (session_is_due(c)) {
-		move(c, CLIENT_TICKET);
+		client_move(c, CLIENT_TICKET);
 	} else {
 		end_unit(c, true);
 	}
 }
 
-static void shake(struct client *c)
+static void client_shake(struct client *c)
 {
 	int r = SSL_do_handshake(c->tls.ssl);
 
 	if (r == 1)
 		end_handshake(c);
 	else if (SSL_get_error(c->tls.ssl, r) != SSL_ERROR_WANT_READ)
-		fail(c, LOAD_HANDSHAKE_FAILED, "handshake", client_tls_failure());
+		client_fail(c, LOAD_HANDSHAKE_FAILED, "handshake", client_tls_failure());
 }
 
-static void receive(struct client *c)
+static void client_receive(struct client *c)
 {
 	int n = SSL_read(c->tls.ssl, c->host->scratch, CLIENT_SCRATCH_LEN);
 
@@ -296,27 +297,27 @@ static void receive(struct client *c)
 
 /* The stream */
 
-static void on_connected(struct stream *s, int uv_error)
+static void on_client_connected(struct stream *s, int uv_error)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	if (uv_error < 0) {
 		note_error(c, "connect", uv_strerror(uv_error));
 		c->after = CLIENT_PAUSES;
-		drop(c);
+		client_drop(c);
 		return;
 	}
-	count(c, LOAD_CONNECTED);
+	client_tally(c, LOAD_CONNECTED);
 	end_step(c, LOAD_PHASE_CONNECT);
-	move(c, CLIENT_SHAKING);
+	client_move(c, CLIENT_SHAKING);
 	expect_progress(c);
 	stream_read_start(s);
-	shake(c);
+	client_shake(c);
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t on_client_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	c->tls.wire.in = data;
 	c->tls.wire.in_len = len;
@@ -324,16 +325,16 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		expect_progress(c);
 	while (c->tls.wire.in_len > 0 && c->state != CLIENT_CLOSING) {
 		if (c->state == CLIENT_SHAKING)
-			shake(c);
+			client_shake(c);
 		else
-			receive(c);
+			client_receive(c);
 	}
 	return len;
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void on_client_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	struct client *c = (struct client *)s;
+	struct client *c = container_of(s, struct client, stream);
 
 	if (end == STREAM_EOF && is_answer_end(c))
 		end_answer(c);
@@ -344,15 +345,15 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 }
 
 static const struct stream_ops ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_connected = on_connected,
-	.on_closed = on_closed,
+	.on_data = on_client_data,
+	.on_end = on_client_end,
+	.on_connected = on_client_connected,
+	.on_closed = on_client_closed,
 };
 
 /* Beginning a connection */
 
-static int begin(struct client *c)
+static int client_begin(struct client *c)
 {
 	const struct load_options *o = c->host->options;
 	const struct sockaddr_storage *to = &o->targets[(c->number + c->connections) % o->target_count];
@@ -365,7 +366,7 @@ static int begin(struct client *c)
 	if (client_tls_begin(&c->tls, &c->host->tls, &c->stream, offer))
 		return UV_ENOMEM;
 	if (offer == CLIENT_TLS_OFFER_SESSION && c->tls.session)
-		count(c, LOAD_OFFERED);
+		client_tally(c, LOAD_OFFERED);
 	int r = stream_connect(&c->stream, c->host->worker, &ops, (const struct sockaddr *)to, from);
 	if (r < 0)
 		client_tls_end(&c->tls);
@@ -379,15 +380,15 @@ static void connect_and_ask(struct client *c)
 	c->agent_len = 0;
 	c->after = CLIENT_GOES_ON;
 	reply_open(&c->reply);
-	count(c, LOAD_CONNECTIONS);
-	int r = begin(c);
+	client_tally(c, LOAD_CONNECTIONS);
+	int r = client_begin(c);
 	c->connections++;
 	if (r < 0) {
 		note_error(c, "connect", uv_strerror(r));
 		client_pause(c, PAUSE_AFTER_FAILURE_MS);
 		return;
 	}
-	move(c, CLIENT_CONNECTING);
+	client_move(c, CLIENT_CONNECTING);
 	expect_progress(c);
 }
 
@@ -398,7 +399,7 @@ void client_go(struct client *c, uint64_t intended_ns)
 	if (c->state == CLIENT_AWAY)
 		connect_and_ask(c);
 	else
-		ask(c);
+		client_send_request(c);
 }
 
 void client_init(struct client *c, struct client_host *host, uint64_t number)
@@ -406,7 +407,7 @@ void client_init(struct client *c, struct client_host *host, uint64_t number)
 	memset(c, 0, sizeof *c);
 	c->host = host;
 	c->number = number;
-	c->deadline.fn = on_deadline;
+	c->deadline.fn = on_client_deadline;
 	c->tls.alert = CLIENT_TLS_NO_ALERT;
 }
 

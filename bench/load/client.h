@@ -45,7 +45,7 @@ enum client_state {
 };
 
 struct client {
-	struct stream stream; /* first: callbacks compute the client's address from it */
+	struct stream stream;
 	struct client_host *host;
 	struct deadline deadline; /* of the state in which it waits */
 	struct client_tls tls;

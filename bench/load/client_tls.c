@@ -15,7 +15,7 @@
 
 /* The context */
 
-static int on_session(SSL *ssl, SSL_SESSION *session)
+static int on_client_session(SSL *ssl, SSL_SESSION *session)
 {
 	struct client_tls *t = SSL_get_app_data(ssl);
 
@@ -89,7 +89,7 @@ static bool set_alpn(SSL_CTX *ctx, const struct client_tls_options *o)
 static void set_habits(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
-	SSL_CTX_sess_set_new_cb(ctx, on_session);
+	SSL_CTX_sess_set_new_cb(ctx, on_client_session);
 	SSL_CTX_set_info_callback(ctx, on_info);
 	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
 	if (o->tickets == CLIENT_TLS_NO_TICKETS)

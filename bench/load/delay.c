@@ -50,12 +50,12 @@ struct delay_options {
 
 static volatile sig_atomic_t stopped;
 
-static void on_signal(int signum)
+static void on_delay_signal(int signum)
 {
 	stopped = signum;
 }
 
-static uint64_t now_ns(void)
+static uint64_t delay_now_ns(void)
 {
 	struct timespec t;
 
@@ -126,16 +126,16 @@ static uint64_t next_due(const struct direction *d, uint64_t limit)
 	return d->count > 0 && d->ring[d->first].due_ns < limit ? d->ring[d->first].due_ns : limit;
 }
 
-static void relay(struct direction ways[static 2], uint64_t delay_ns)
+static void delay_relay(struct direction ways[static 2], uint64_t delay_ns)
 {
 	struct pollfd fds[2] = { { .fd = ways[0].from, .events = POLLIN }, { .fd = ways[1].from, .events = POLLIN } };
 
 	while (!stopped) {
-		uint64_t now = now_ns(), next = next_due(&ways[0], next_due(&ways[1], now + NS_PER_S));
+		uint64_t now = delay_now_ns(), next = next_due(&ways[0], next_due(&ways[1], now + NS_PER_S));
 		uint64_t wait = next > now ? next - now : 0;
 		struct timespec t = { (time_t)(wait / NS_PER_S), (long)(wait % NS_PER_S) };
 		ppoll(fds, 2, &t, NULL);
-		now = now_ns();
+		now = delay_now_ns();
 		for (int i = 0; i < 2; i++) {
 			if (fds[i].revents)
 				take_in(&ways[i], now + delay_ns);
@@ -159,7 +159,7 @@ static const struct option_command command = { "delay",
 	"SIGTERM.\n\n",
 	NULL, rows, sizeof rows / sizeof rows[0], OPTIONS_ONLY };
 
-static enum option_parse parse(int argc, char **argv, struct delay_options *o)
+static enum option_parse delay_parse(int argc, char **argv, struct delay_options *o)
 {
 	const enum option_parse parsed = option_table_parse(&command, argc, argv, o);
 
@@ -171,10 +171,10 @@ static enum option_parse parse(int argc, char **argv, struct delay_options *o)
 
 int delay_main(int argc, char **argv)
 {
-	static const struct sigaction action = { .sa_handler = on_signal };
+	static const struct sigaction action = { .sa_handler = on_delay_signal };
 	struct delay_options o = { .delay_ns = DELAY_UNKNOWN };
 	struct direction ways[2] = { { .from = -1 }, { .from = -1 } };
-	const enum option_parse parsed = parse(argc, argv, &o);
+	const enum option_parse parsed = delay_parse(argc, argv, &o);
 	int r = EXIT_FAILURE;
 
 	if (parsed != OPTIONS_PARSED)
@@ -191,7 +191,7 @@ int delay_main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	printf("relaying\n");
 	fflush(stdout);
-	relay(ways, o.delay_ns);
+	delay_relay(ways, o.delay_ns);
 	printf("dropped %llu\n", (unsigned long long)(ways[0].dropped + ways[1].dropped));
 	r = EXIT_SUCCESS;
 out:

@@ -16,7 +16,7 @@ struct due_timer {
 	void *ctx;
 };
 
-static void on_readable(void *ctx)
+static void on_due_timer_readable(void *ctx)
 {
 	struct due_timer *t = ctx;
 	uint64_t expirations;
@@ -35,7 +35,7 @@ struct due_timer *due_timer_create(struct worker *w, void (*fn)(void *ctx), void
 	t->fn = fn;
 	t->ctx = ctx;
 	t->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	t->watch = t->fd >= 0 ? watch_start(w, t->fd, on_readable, t) : NULL;
+	t->watch = t->fd >= 0 ? watch_start(w, t->fd, on_due_timer_readable, t) : NULL;
 	if (t->watch)
 		return t;
 	due_timer_destroy(t);

@@ -4,9 +4,8 @@
 
 #include <stdint.h>
 
-#include "net/worker.h"
-
 struct due_timer;
+struct worker;
 
 /* @fn is called each time it runs out. NULL: no memory or descriptor. */
 struct due_timer *due_timer_create(struct worker *w, void (*fn)(void *ctx), void *ctx);

@@ -24,7 +24,7 @@
 enum generator_state { GENERATOR_NEW, GENERATOR_RUNS, GENERATOR_STOPS, GENERATOR_DONE };
 
 struct generator {
-	struct client_host host; /* first: on_free computes the generator's address from it */
+	struct client_host host;
 	enum generator_state state;
 	unsigned index;
 	uint32_t client_count;
@@ -74,7 +74,7 @@ static void note_cpu(struct generator *g)
 
 /* The end */
 
-static void finish(struct generator *g)
+static void generator_finish(struct generator *g)
 {
 	g->state = GENERATOR_DONE;
 	note_cpu(g);
@@ -87,15 +87,15 @@ static void finish(struct generator *g)
 	worker_stop(g->host.worker);
 }
 
-static void retire(struct generator *g, struct client *c)
+static void generator_retire(struct generator *g, struct client *c)
 {
 	client_retire(c);
 	if (g->host.result->retired == g->client_count)
-		finish(g);
+		generator_finish(g);
 }
 
 /* Begin no more work. Open requests may end. */
-static void stop(struct generator *g)
+static void generator_stop(struct generator *g)
 {
 	if (g->state != GENERATOR_RUNS)
 		return;
@@ -106,25 +106,25 @@ static void stop(struct generator *g)
 		if (c->state == CLIENT_READY || c->state == CLIENT_RESTING)
 			client_close(c);
 		else if (c->state == CLIENT_AWAY)
-			retire(g, c);
+			generator_retire(g, c);
 	}
 }
 
-static void on_signal(void *ctx, int signum)
+static void on_generator_signal(void *ctx, int signum)
 {
 	struct generator *g = ctx;
 
 	if (g->state == GENERATOR_RUNS) {
-		stop(g);
+		generator_stop(g);
 		return;
 	}
 	for (uint32_t i = 0; i < g->client_count; i++)
 		client_abort(&g->clients[i]);
 }
 
-static void on_end(struct deadline *d)
+static void on_generator_time_over(struct deadline *d)
 {
-	stop(container_of(d, struct generator, end));
+	generator_stop(container_of(d, struct generator, end));
 }
 
 /* Work */
@@ -189,7 +189,7 @@ static struct client *unlist_free(struct generator *g)
 	return NULL;
 }
 
-static void on_due(void *ctx)
+static void on_generator_due(void *ctx)
 {
 	struct generator *g = ctx;
 	struct client *c;
@@ -217,9 +217,9 @@ static void go_when_due(struct generator *g, struct client *c)
 	client_go(c, at);
 }
 
-static void go_on(struct client_host *host, struct client *c)
+static void generator_client_go_on(struct client_host *host, struct client *c)
 {
-	struct generator *g = (struct generator *)host;
+	struct generator *g = container_of(host, struct generator, host);
 
 	if (may_go(g, c)) {
 		if (host->options->schedule.rate > 0)
@@ -229,16 +229,16 @@ static void go_on(struct client_host *host, struct client *c)
 	} else if (c->state == CLIENT_READY) {
 		client_close(c);
 	} else {
-		retire(g, c);
+		generator_retire(g, c);
 	}
 }
 
-static void on_free(struct client_host *host, struct client *c)
+static void on_generator_client_free(struct client_host *host, struct client *c)
 {
 	if (host->options->think_ms > 0 && c->state == CLIENT_READY)
 		client_pause(c, host->options->think_ms);
 	else
-		go_on(host, c);
+		generator_client_go_on(host, c);
 }
 
 /* The start */
@@ -246,7 +246,7 @@ static void on_free(struct client_host *host, struct client *c)
 static void start_open(struct generator *g)
 {
 	for (uint32_t i = 0; i < g->client_count; i++)
-		go_on(&g->host, &g->clients[i]);
+		generator_client_go_on(&g->host, &g->clients[i]);
 }
 
 static void start_closed(struct generator *g)
@@ -259,7 +259,7 @@ static void start_closed(struct generator *g)
 		if (in_ns > 0)
 			client_pause(c, in_ns / NS_PER_MS);
 		else
-			go_on(&g->host, c);
+			generator_client_go_on(&g->host, c);
 	}
 }
 
@@ -284,7 +284,7 @@ static int prepare_due_timer(struct generator *g)
 {
 	if (g->host.options->schedule.rate <= 0)
 		return 0;
-	g->due_timer = due_timer_create(g->host.worker, on_due, g);
+	g->due_timer = due_timer_create(g->host.worker, on_generator_due, g);
 	return g->due_timer ? 0 : -1;
 }
 
@@ -295,10 +295,10 @@ static void prepare_client(struct generator *g, uint32_t i)
 
 	client_init(&g->clients[i], &g->host, number);
 	if (o->parts == LOAD_PARTS_EQUAL)
-		g->clients[i].quota = share_of(o->connections, number, o->clients);
+		g->clients[i].quota = schedule_share(o->connections, number, o->clients);
 }
 
-static int prepare(struct generator *g)
+static int generator_prepare(struct generator *g)
 {
 	static const int stop_signals[] = { SIGTERM, SIGINT };
 	const struct load_options *o = g->host.options;
@@ -309,7 +309,7 @@ static int prepare(struct generator *g)
 	g->host.worker = worker_create(g->index, "generator");
 	if (!g->clients || !g->host.worker || prepare_due_timer(g))
 		return -1;
-	g->signals = signals_create(g->host.worker, stop_signals, 2, on_signal, g);
+	g->signals = signals_create(g->host.worker, stop_signals, 2, on_generator_signal, g);
 	if (!g->signals)
 		return -1;
 	for (uint32_t i = 0; i < g->client_count; i++)
@@ -322,13 +322,13 @@ static uint64_t connections_to_take(const struct load_options *o, unsigned index
 {
 	if (o->parts == LOAD_PARTS_EQUAL)
 		return 0;
-	return o->connections > 0 ? share_of(o->connections, index, o->processes) : UINT64_MAX;
+	return o->connections > 0 ? schedule_share(o->connections, index, o->processes) : UINT64_MAX;
 }
 
-static void destroy(struct generator *g)
+static void generator_destroy(struct generator *g)
 {
 	if (g->host.worker && g->state != GENERATOR_DONE) { /* it never ran: its handles have to be closed */
-		finish(g);
+		generator_finish(g);
 		worker_run(g->host.worker);
 	}
 	for (uint32_t i = 0; g->clients && i < g->client_count; i++)
@@ -347,17 +347,17 @@ int generator_run(const void *options, unsigned index, void *result)
 	if (!g)
 		return EXIT_FAILURE;
 	g->index = index;
-	g->client_count = (uint32_t)share_of(o->clients, index, o->processes);
+	g->client_count = (uint32_t)schedule_share(o->clients, index, o->processes);
 	g->connections_left = connections_to_take(o, index);
 	g->host.options = o;
 	g->host.result = result;
 	g->host.result->clients = g->client_count;
-	g->host.on_free = on_free;
-	g->host.on_pause_end = go_on;
+	g->host.on_free = on_generator_client_free;
+	g->host.on_pause_end = generator_client_go_on;
 	g->start.fn = on_start;
-	g->end.fn = on_end;
+	g->end.fn = on_generator_time_over;
 	TAILQ_INIT(&g->free);
-	const int status = prepare(g) ? EXIT_FAILURE : EXIT_SUCCESS;
+	const int status = generator_prepare(g) ? EXIT_FAILURE : EXIT_SUCCESS;
 	if (status == EXIT_SUCCESS) {
 		processes_stand();
 		deadline_set(g->host.worker, &g->start, 0);
@@ -365,6 +365,6 @@ int generator_run(const void *options, unsigned index, void *result)
 	} else {
 		fprintf(stderr, "https: generator %u cannot start\n", index);
 	}
-	destroy(g);
+	generator_destroy(g);
 	return status;
 }

@@ -95,10 +95,11 @@ static const struct option_command command = { "https",
 	OPTIONS_ONLY };
 
 /* A sentence about a contradiction between the options, or NULL. */
-static const char *contradiction(const struct load_options *o)
+static const char *load_contradiction(const struct load_options *o)
 {
 	if (o->target_count == 0)
 		return "--connect is needed";
+	/* Each process gets its part of the clients and of the connections, and no part may be empty. */
 	if (o->processes > o->clients)
 		return "more --processes than --clients";
 	if (o->parts == LOAD_PARTS_EQUAL && o->connections < o->clients)
@@ -148,10 +149,10 @@ static void fill_in(struct load_options *o)
 		o->duration_ms = DURATION_DEFAULT_MS;
 }
 
-static enum option_parse complete(struct load_options *o)
+static enum option_parse load_complete(struct load_options *o)
 {
 	fill_in(o);
-	const char *wrong = contradiction(o);
+	const char *wrong = load_contradiction(o);
 	if (wrong) {
 		fprintf(stderr, "https: %s\n", wrong);
 		return OPTIONS_BAD;
@@ -176,5 +177,5 @@ enum option_parse load_options_parse(int argc, char **argv, struct load_options 
 		.length = LOAD_LENGTH_ANY,
 		.tls = { .who = "https", .server_name = "localhost" } };
 	const enum option_parse parsed = option_table_parse(&command, argc, argv, out);
-	return parsed == OPTIONS_PARSED ? complete(out) : parsed;
+	return parsed == OPTIONS_PARSED ? load_complete(out) : parsed;
 }

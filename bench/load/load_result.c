@@ -22,7 +22,7 @@ static const struct report_name phases[] = {
 #undef X
 };
 
-static void add(void *total, const void *result)
+static void load_result_add(void *total, const void *result)
 {
 	struct load_result *sum = total;
 	const struct load_result *r = result;
@@ -56,16 +56,16 @@ bool load_result_has_failures(const struct load_result *r)
 	return r->counts[LOAD_CONNECTED] < r->counts[LOAD_CONNECTIONS];
 }
 
-static double share(uint64_t ns, const struct load_result *r)
+static double load_share(uint64_t ns, const struct load_result *r)
 {
 	return r->wall_ns > 0 ? (double)ns / (double)r->wall_ns : 0;
 }
 
 enum load_effort load_effort_of(const struct load_result *r)
 {
-	if (share(r->cpu_ns, r) >= BUSY_SHARE)
+	if (load_share(r->cpu_ns, r) >= BUSY_SHARE)
 		return LOAD_SATURATED;
-	return share(r->cpu_ns + r->waiting_ns, r) >= BUSY_SHARE ? LOAD_STARVED : LOAD_AT_EASE;
+	return load_share(r->cpu_ns + r->waiting_ns, r) >= BUSY_SHARE ? LOAD_STARVED : LOAD_AT_EASE;
 }
 
 static double per_second(uint64_t n, const struct load_result *r)
@@ -83,8 +83,8 @@ static void print_generator(FILE *to, unsigned number, const struct load_result 
 		[LOAD_STARVED] = ": STARVED by other processes, latencies include its waiting",
 	};
 
-	fprintf(to, "generator %-8u %9.1f %% CPU, %.1f %% waiting for one%s\n", number, 100 * share(r->cpu_ns, r),
-		100 * share(r->waiting_ns, r), words[load_effort_of(r)]);
+	fprintf(to, "generator %-8u %9.1f %% CPU, %.1f %% waiting for one%s\n", number, 100 * load_share(r->cpu_ns, r),
+		100 * load_share(r->waiting_ns, r), words[load_effort_of(r)]);
 }
 
 static void print_text(const struct load_result *sum, const struct load_result *each, unsigned count)
@@ -106,7 +106,7 @@ static void print_text(const struct load_result *sum, const struct load_result *
 		print_generator(stdout, i, &each[i]);
 }
 
-static void show_progress(const void *sum, const void *last, double seconds)
+static void load_result_show_progress(const void *sum, const void *last, double seconds)
 {
 	const struct load_result *now = sum, *before = last;
 	uint64_t handshakes = 0, answers = now->counts[LOAD_ANSWERS] - before->counts[LOAD_ANSWERS];
@@ -152,14 +152,14 @@ static json_t *generators_json(const struct load_result *each, unsigned count)
 	json_t *out = json_array();
 
 	for (unsigned i = 0; i < count; i++)
-		json_array_append_new(
-			out, json_pack("{s:f, s:f, s:s}", "cpu", share(each[i].cpu_ns, &each[i]), "waiting",
-				     share(each[i].waiting_ns, &each[i]), "effort", words[load_effort_of(&each[i])]));
+		json_array_append_new(out,
+			json_pack("{s:f, s:f, s:s}", "cpu", load_share(each[i].cpu_ns, &each[i]), "waiting",
+				load_share(each[i].waiting_ns, &each[i]), "effort", words[load_effort_of(&each[i])]));
 	return out;
 }
 
 /* Also names busy generators on standard error. */
-static int print_json(const struct load_result *sum, const struct load_result *each, unsigned count)
+static int load_result_print_json(const struct load_result *sum, const struct load_result *each, unsigned count)
 {
 	const uint64_t *n = sum->counts;
 	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds",
@@ -180,15 +180,16 @@ static int print_json(const struct load_result *sum, const struct load_result *e
 	return report_print_json(out);
 }
 
-static int report(const void *total, const void *each, unsigned count, unsigned output)
+static int load_result_report(const void *total, const void *each, unsigned count, unsigned output)
 {
 	const struct load_result *sum = total;
 
 	if (output == RESULT_TEXT)
 		print_text(sum, each, count);
-	else if (print_json(sum, each, count))
+	else if (load_result_print_json(sum, each, count))
 		return EXIT_FAILURE;
 	return load_result_has_failures(sum) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-const struct result_kind load_result_kind = { "https", sizeof(struct load_result), add, report, show_progress };
+const struct result_kind load_result_kind = { "https", sizeof(struct load_result), load_result_add, load_result_report,
+	load_result_show_progress };

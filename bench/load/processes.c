@@ -81,7 +81,7 @@ static int start_all(struct processes *p)
 }
 
 /* How many are left. */
-static unsigned reap(struct processes *p)
+static unsigned processes_reap(struct processes *p)
 {
 	unsigned left = 0;
 	int status;
@@ -99,7 +99,7 @@ static unsigned reap(struct processes *p)
 	return left;
 }
 
-static void show_progress(struct processes *p)
+static void processes_show_progress(struct processes *p)
 {
 	const struct result_kind *kind = p->work->kind;
 	const uint64_t now = uv_hrtime();
@@ -124,19 +124,19 @@ static int run_all(struct processes *p)
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	if (start_all(p)) /* those that stand end with this process */
 		return EXIT_FAILURE;
-	while (reap(p) > 0) {
+	while (processes_reap(p) > 0) {
 		const int signum = sigtimedwait(&signals, NULL, &look);
 		if (signum == SIGTERM || signum == SIGINT)
 			signal_all(p, SIGTERM);
 		if (p->work->look)
 			p->work->look(p->work->options, p->results);
-		show_progress(p);
+		processes_show_progress(p);
 	}
 	add_up(p);
 	return p->status;
 }
 
-static int complain(const struct processes_work *w)
+static int processes_complain(const struct processes_work *w)
 {
 	fprintf(stderr, "%s: %s: %s\n", w->kind->command, w->save ? w->save : "no memory", strerror(errno));
 	return EXIT_FAILURE;
@@ -151,7 +151,7 @@ int processes_run(const struct processes_work *w)
 
 	p.results = mmap(NULL, (w->count + 2) * size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (p.results == MAP_FAILED || (w->save && !file))
-		return complain(w);
+		return processes_complain(w);
 	p.before = p.results + w->count * size;
 	p.sum = p.before + size;
 	int status = w->count == 1 && !w->look ? w->run(w->options, 0, p.sum = p.results) : run_all(&p);
@@ -161,7 +161,7 @@ int processes_run(const struct processes_work *w)
 		return EXIT_FAILURE;
 	status |= w->kind->report(p.sum, p.results, w->count, w->output);
 	if (file && result_save(file, w->kind, p.sum))
-		status = complain(w);
+		status = processes_complain(w);
 	munmap(p.results, (w->count + 2) * size);
 	return status;
 }

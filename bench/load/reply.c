@@ -10,14 +10,14 @@
 
 static const char agent_field[] = "X-CSSL-Agent";
 
-static struct reply *of(llhttp_t *parser)
+static struct reply *parser_reply(llhttp_t *parser)
 {
 	return parser->data;
 }
 
 static int on_field(llhttp_t *parser, const char *at, size_t len)
 {
-	struct reply *r = of(parser);
+	struct reply *r = parser_reply(parser);
 	size_t room = sizeof r->name - r->name_len;
 
 	r->field = REPLY_FIELD_OTHER;
@@ -30,7 +30,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t len)
 
 static int on_field_complete(llhttp_t *parser)
 {
-	struct reply *r = of(parser);
+	struct reply *r = parser_reply(parser);
 
 	if (r->name_len == sizeof agent_field - 1 && strncasecmp(r->name, agent_field, r->name_len) == 0) {
 		r->field = REPLY_FIELD_AGENT;
@@ -42,7 +42,7 @@ static int on_field_complete(llhttp_t *parser)
 
 static int on_value(llhttp_t *parser, const char *at, size_t len)
 {
-	struct reply *r = of(parser);
+	struct reply *r = parser_reply(parser);
 
 	if (r->field != REPLY_FIELD_AGENT || len > sizeof r->agent - r->agent_len)
 		return HPE_OK;
@@ -51,9 +51,9 @@ static int on_value(llhttp_t *parser, const char *at, size_t len)
 	return HPE_OK;
 }
 
-static int on_body(llhttp_t *parser, const char *at, size_t len)
+static int on_reply_body(llhttp_t *parser, const char *at, size_t len)
 {
-	struct reply *r = of(parser);
+	struct reply *r = parser_reply(parser);
 
 	if (r->expected.kind == REPLY_PATTERN && r->bytes == REPLY_BYTES_RIGHT &&
 		!pattern_is((const uint8_t *)at, len, r->expected.length, r->body_len))
@@ -64,7 +64,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
 
 static int on_complete(llhttp_t *parser)
 {
-	struct reply *r = of(parser);
+	struct reply *r = parser_reply(parser);
 
 	if (llhttp_get_status_code(parser) / 100 == 1)
 		return HPE_OK;
@@ -78,7 +78,7 @@ static const llhttp_settings_t settings = {
 	.on_header_field = on_field,
 	.on_header_field_complete = on_field_complete,
 	.on_header_value = on_value,
-	.on_body = on_body,
+	.on_body = on_reply_body,
 	.on_message_complete = on_complete,
 };
 

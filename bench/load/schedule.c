@@ -61,7 +61,7 @@ bool mix_offers(const struct mix *m, uint64_t number)
 	return number % mix_cycle(m) >= m->full;
 }
 
-uint64_t share_of(uint64_t total, uint64_t index, uint64_t count)
+uint64_t schedule_share(uint64_t total, uint64_t index, uint64_t count)
 {
 	return total / count + (index < total % count);
 }

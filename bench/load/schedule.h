@@ -34,6 +34,6 @@ uint32_t mix_cycle(const struct mix *m);
 bool mix_offers(const struct mix *m, uint64_t number);
 
 /* The part of @total for number @index of @count; the parts differ by at most 1. */
-uint64_t share_of(uint64_t total, uint64_t index, uint64_t count);
+uint64_t schedule_share(uint64_t total, uint64_t index, uint64_t count);
 
 #endif

@@ -45,7 +45,7 @@ void mail_check_begin(struct mail_check *check)
 }
 
 /* A header line is complete, with its end. */
-static void take_line(struct mail_check *check)
+static void mail_check_take_line(struct mail_check *check)
 {
 	struct smtp_span line = smtp_span_trim((struct smtp_span){ check->line, check->line_len });
 
@@ -69,7 +69,7 @@ static size_t feed_head(struct mail_check *check, const char *data, size_t len)
 	memcpy(check->line + check->line_len, data, kept);
 	check->line_len = (uint8_t)(check->line_len + kept);
 	if (lf) {
-		take_line(check);
+		mail_check_take_line(check);
 		check->line_len = 0;
 	}
 	return piece;

@@ -43,7 +43,7 @@ struct queue_load {
 	const struct queue_options *options;
 	struct worker *worker;
 	struct queue *queue;
-	struct timer *timer; /* calls look(); NULL: not yet */
+	struct timer *timer; /* calls queue_load_look(); NULL: not yet */
 	struct key_ring keys;
 	struct queue_conf conf;
 	struct queue_stats stats; /* of the end */
@@ -79,7 +79,7 @@ static const struct option_command command = { "queue",
 	"\nExit status: 0; 1: it did not do all of that; 2: bad options.\n", rows, sizeof rows / sizeof rows[0],
 	OPTIONS_AND_WORDS };
 
-static void finish(struct queue_load *l)
+static void queue_load_finish(struct queue_load *l)
 {
 	if (l->end_ns)
 		return;
@@ -101,7 +101,7 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 	if (outcome == QUEUE_STORED)
 		add_more(l);
 	else
-		finish(l);
+		queue_load_finish(l);
 }
 
 /* 0; else the queue takes no more at the moment, and on_ready or on_stored come. */
@@ -130,18 +130,18 @@ static void add_more(struct queue_load *l)
 		l->waiting++;
 	}
 	if (l->options->work == WORK_STORE && l->added == l->options->messages && l->waiting == 0)
-		finish(l);
+		queue_load_finish(l);
 }
 
 /* Nobody tells when the last delete is answered. */
-static void look(void *ctx)
+static void queue_load_look(void *ctx)
 {
 	struct queue_load *l = ctx;
 	struct queue_stats now;
 
 	queue_get_stats(l->queue, &now);
 	if (now.messages + now.deletes_unconfirmed == 0)
-		finish(l);
+		queue_load_finish(l);
 }
 
 /* As after a delivery. */
@@ -153,27 +153,27 @@ static void delete_stored(struct queue_load *l)
 	while (queue_take(l->queue, to, &t) == 0 && queue_done(l->queue, t.id) == 0)
 		l->taken++;
 	if (l->taken == l->options->messages && !l->timer)
-		l->timer = timer_start(l->worker, look, l, LOOK_MS, LOOK_MS);
+		l->timer = timer_start(l->worker, queue_load_look, l, LOOK_MS, LOOK_MS);
 }
 
-static void on_ready(void *user)
+static void on_queue_ready(void *user)
 {
 	struct queue_load *l = user;
 
 	l->begin_ns = l->begin_ns ? l->begin_ns : uv_hrtime();
 	if (l->options->work == WORK_READ)
-		finish(l);
+		queue_load_finish(l);
 	else
 		add_more(l);
 }
 
 /* The servers are lost: who waited for them would be measured. */
-static void on_lost(void *user)
+static void on_queue_lost(void *user)
 {
-	finish(user);
+	queue_load_finish(user);
 }
 
-static void on_due(void *user, const struct queue_destination *d)
+static void on_queue_due(void *user, const struct queue_destination *d)
 {
 	struct queue_load *l = user;
 
@@ -183,7 +183,7 @@ static void on_due(void *user, const struct queue_destination *d)
 
 static void on_may_take(void *user)
 {
-	on_due(user, NULL);
+	on_queue_due(user, NULL);
 }
 
 static void on_stopped(void *user)
@@ -194,15 +194,15 @@ static void on_stopped(void *user)
 }
 
 static const struct queue_ops ops = {
-	.on_ready = on_ready,
-	.on_unready = on_lost,
-	.on_due = on_due,
+	.on_ready = on_queue_ready,
+	.on_unready = on_queue_lost,
+	.on_due = on_queue_due,
 	.on_may_take = on_may_take,
-	.on_deposed = on_lost,
+	.on_deposed = on_queue_lost,
 	.on_stopped = on_stopped,
 };
 
-static int run(struct queue_load *l)
+static int queue_load_run(struct queue_load *l)
 {
 	unsigned line;
 
@@ -225,7 +225,7 @@ static int run(struct queue_load *l)
 }
 
 /* What all servers did at the least. */
-static uint64_t least(const struct queue_load *l, uint64_t first, uint64_t second)
+static uint64_t queue_load_least(const struct queue_load *l, uint64_t first, uint64_t second)
 {
 	return l->servers == BACKUPS && second < first ? second : first;
 }
@@ -237,8 +237,8 @@ static void get_counts(const struct queue_load *l, uint64_t out[static COUNTS])
 {
 	const struct queue_backup_stats *b = l->stats.backups;
 
-	out[0] = least(l, b[0].puts, b[1].puts);
-	out[1] = least(l, b[0].deletes, b[1].deletes);
+	out[0] = queue_load_least(l, b[0].puts, b[1].puts);
+	out[1] = queue_load_least(l, b[0].deletes, b[1].deletes);
 	out[2] = l->stats.recovered;
 	out[3] = b[0].blocks; /* that were read from the first server */
 }
@@ -257,7 +257,7 @@ static bool is_done(const struct queue_load *l)
 	return memcmp(counts, wanted[l->options->work], sizeof *wanted) == 0;
 }
 
-static int report(const struct queue_load *l)
+static int queue_load_report(const struct queue_load *l)
 {
 	const bool reads = l->options->work == WORK_READ; /* then the time is the queue's own: from its claim on */
 	double seconds = reads ? (double)l->stats.recovery_ms / 1000 : report_seconds(l->begin_ns, l->end_ns);
@@ -309,9 +309,9 @@ int queue_load_main(int argc, char **argv)
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
 	log_open("cssl-bench", "queue", LOG_TEXT, LOG_ERROR, NULL);
-	int r = run(&load);
+	int r = queue_load_run(&load);
 	if (r == 0)
-		r = report(&load);
+		r = queue_load_report(&load);
 	worker_destroy(load.worker);
 	free(load.body);
 	log_close();

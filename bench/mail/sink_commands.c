@@ -25,7 +25,7 @@ static void end_transaction(struct sink_session *s)
 	sink_tx_forget(s);
 }
 
-static void on_ehlo(struct sink_session *s, const struct smtp_command *c)
+static void on_sink_ehlo(struct sink_session *s, const struct smtp_command *c)
 {
 	uint8_t out[REPLY_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -48,7 +48,7 @@ static void on_helo(struct sink_session *s, const struct smtp_command *c)
 	sink_session_say(s, SINK_STEP_HELLO, text, (size_t)len, SINK_GOES_ON);
 }
 
-static void on_starttls(struct sink_session *s, const struct smtp_command *c)
+static void on_sink_starttls(struct sink_session *s, const struct smtp_command *c)
 {
 	if (s->ssl)
 		sink_session_refuse(s, SINK_STEP_STARTTLS, SMTP_OWN_TLS_ALREADY);
@@ -68,6 +68,7 @@ static enum smtp_own mail_refusal(struct sink_session *s, const struct smtp_comm
 		return SMTP_OWN_TLS_REQUIRED;
 	if (s->mail)
 		return SMTP_OWN_BAD_SEQUENCE;
+	/* The parameters come last: only a MAIL that is in order may name a transaction. */
 	enum smtp_own own = smtp_params_read(SMTP_VERB_MAIL, c->params, &params);
 	if (!own && c->path.utf8 && !smtp_params_has(&params, SMTP_PARAM_UTF8))
 		return SMTP_OWN_NEEDS_UTF8;
@@ -76,7 +77,7 @@ static enum smtp_own mail_refusal(struct sink_session *s, const struct smtp_comm
 	return own ? own : sink_tx_name(s, &params);
 }
 
-static void on_mail(struct sink_session *s, const struct smtp_command *c)
+static void on_sink_mail(struct sink_session *s, const struct smtp_command *c)
 {
 	enum smtp_own own = mail_refusal(s, c);
 	if (own) {
@@ -90,7 +91,7 @@ static void on_mail(struct sink_session *s, const struct smtp_command *c)
 		end_transaction(s);
 }
 
-static void on_rcpt(struct sink_session *s, const struct smtp_command *c)
+static void on_sink_rcpt(struct sink_session *s, const struct smtp_command *c)
 {
 	struct smtp_params params;
 	enum smtp_own own = s->mail ? smtp_params_read(SMTP_VERB_RCPT, c->params, &params) : SMTP_OWN_BAD_SEQUENCE;
@@ -197,11 +198,11 @@ static void on_quit(struct sink_session *s, const struct smtp_command *c)
 }
 
 static const handler handlers[SMTP_VERB_COUNT] = {
-	[SMTP_VERB_EHLO] = on_ehlo,
+	[SMTP_VERB_EHLO] = on_sink_ehlo,
 	[SMTP_VERB_HELO] = on_helo,
-	[SMTP_VERB_STARTTLS] = on_starttls,
-	[SMTP_VERB_MAIL] = on_mail,
-	[SMTP_VERB_RCPT] = on_rcpt,
+	[SMTP_VERB_STARTTLS] = on_sink_starttls,
+	[SMTP_VERB_MAIL] = on_sink_mail,
+	[SMTP_VERB_RCPT] = on_sink_rcpt,
 	[SMTP_VERB_DATA] = on_data_command,
 	[SMTP_VERB_BDAT] = on_bdat,
 	[SMTP_VERB_RSET] = on_rset,

@@ -40,7 +40,7 @@ void sink_mail_recipient(struct sink_mail *m, struct smtp_span command)
 }
 
 /* Bytes of the mail itself. */
-static void take(struct sink_mail *m, const struct sink_options *o, const char *data, size_t len)
+static void sink_mail_keep(struct sink_mail *m, const struct sink_options *o, const char *data, size_t len)
 {
 	m->len += len;
 	if (o->max_size && m->len > o->max_size) {
@@ -64,7 +64,7 @@ static void take_stuffed(struct sink_mail *m, const struct sink_options *o, cons
 	char out[4096];
 	while (len > 0) {
 		size_t piece = len < sizeof out ? len : sizeof out, plain = smtp_dots_remove(&m->dots, in, piece, out);
-		take(m, o, out, plain);
+		sink_mail_keep(m, o, out, plain);
 		in += piece;
 		len -= piece;
 	}
@@ -99,7 +99,7 @@ bool sink_mail_data(struct sink_mail *m, const struct sink_options *o, const cha
 size_t sink_mail_chunk(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len)
 {
 	size_t taken = smtp_bdat_follow(&m->bdat, len);
-	take(m, o, in, taken);
+	sink_mail_keep(m, o, in, taken);
 	return taken;
 }
 

@@ -15,7 +15,7 @@ static int add_rule(void *options, const struct option_row *row, const char *val
 	return sink_rules_add(&o->rules, (enum sink_rule_kind)row->unit, value);
 }
 
-static int hide(void *options, const struct option_row *row, const char *value)
+static int sink_options_hide(void *options, const struct option_row *row, const char *value)
 {
 	struct sink_options *o = options;
 	for (unsigned cap = 0; cap < SMTP_CAP_OTHER; cap++) {
@@ -68,7 +68,7 @@ static const struct option_row rows[] = {
 	NUMBER(0, "backlog", "N", backlog, 1, 65535, 1, "of the listening socket (default 4096)"),
 	{ .help = "Protocol" },
 	TEXT('h', "name", "HOST", name, "own name in banner and EHLO (default smtp-sink)"),
-	{ 0, "hide", "KEYWORD", "an extension that EHLO does not list; may be repeated", hide },
+	{ 0, "hide", "KEYWORD", "an extension that EHLO does not list; may be repeated", sink_options_hide },
 	FLAG(0, "refuse-line-ends", line_ends, SINK_REFUSES_LINE_ENDS, "550 to mails with bare CR or LF, or NUL"),
 	FLAG(0, "proxy", proxy, SINK_WITH_PROXY, "each connection begins with a PROXY header v1 or v2"),
 	{ 0, "xcssltx", "NET",
@@ -94,7 +94,7 @@ static const struct option_command command = { "smtp-sink",
 	"\nExit status: 0; 1: a mail's body was wrong, or it could not start; 2: bad options.\n", rows,
 	sizeof rows / sizeof rows[0], OPTIONS_AND_WORDS };
 
-static const char *contradiction(const struct sink_options *o)
+static const char *sink_options_contradiction(const struct sink_options *o)
 {
 	if (o->listen_count == 0)
 		return "an ADDRESS is needed";
@@ -120,12 +120,12 @@ static int add_addresses(struct sink_options *o, int argc, char **argv)
 	return 0;
 }
 
-static enum option_parse complete(struct sink_options *o, int argc, char **argv)
+static enum option_parse sink_options_complete(struct sink_options *o, int argc, char **argv)
 {
 	char size[40];
 	if (add_addresses(o, argc, argv) < 0)
 		return OPTIONS_BAD;
-	const char *wrong = contradiction(o);
+	const char *wrong = sink_options_contradiction(o);
 	if (wrong) {
 		fprintf(stderr, "smtp-sink: %s\n", wrong);
 		return OPTIONS_BAD;
@@ -151,5 +151,5 @@ enum option_parse sink_options_parse(int argc, char **argv, struct sink_options 
 	for (unsigned i = 0; i < sizeof offers / sizeof offers[0]; i++)
 		smtp_ehlo_add(&out->offers, smtp_span_of(offers[i]));
 	enum option_parse parsed = option_table_parse(&command, argc, argv, out);
-	return parsed == OPTIONS_PARSED ? complete(out, argc, argv) : parsed;
+	return parsed == OPTIONS_PARSED ? sink_options_complete(out, argc, argv) : parsed;
 }

@@ -41,7 +41,7 @@ void sink_result_destroy(struct sink_result *r)
 }
 
 /* FNV-1a, without regard to the case of ASCII letters. */
-static uint32_t hash(struct smtp_span text)
+static uint32_t command_hash(struct smtp_span text)
 {
 	uint32_t h = 2166136261u;
 	for (size_t i = 0; i < text.len; i++)
@@ -52,7 +52,7 @@ static uint32_t hash(struct smtp_span text)
 /* The slot of @name, or the empty one where it goes. */
 static struct sink_sender *find_slot(struct sink_result *r, struct smtp_span name)
 {
-	uint32_t at = hash(name);
+	uint32_t at = command_hash(name);
 	while (r->senders[at % SLOTS].name && !smtp_span_is(name, r->senders[at % SLOTS].name))
 		at++;
 	return &r->senders[at % SLOTS];

@@ -57,9 +57,9 @@ void sink_session_close(struct sink_session *s)
 }
 
 /* If a client leaves after the end of its mail, the mail is decided all the same. */
-static void on_end(struct smtp_wire *w, const char *why)
+static void on_sink_session_end(struct smtp_wire *w, const char *why)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	if (s->state == SINK_IS_DECIDING)
 		sink_session_move(s, SINK_DECIDES_ALONE);
 	if (s->state == SINK_DECIDES_ALONE)
@@ -69,9 +69,9 @@ static void on_end(struct smtp_wire *w, const char *why)
 	sink_session_close(s);
 }
 
-static void on_closed(struct smtp_wire *w)
+static void on_sink_session_closed(struct smtp_wire *w)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	stream_ssl_free(s->ssl);
 	sink_mail_destroy(s->mail);
 	free(s->reader.buf);
@@ -87,7 +87,7 @@ void sink_session_go_on(struct sink_session *s)
 
 /* Replying */
 
-static void start_tls(struct sink_session *s)
+static void sink_session_start_tls(struct sink_session *s)
 {
 	s->ssl = stream_ssl_new(s->host->tls.ctx, s->host->tls.wire, &s->wire.stream, &s->bio);
 	s->greeted = 0; /* RFC 3207 4.2: all that was said in clear is forgotten */
@@ -111,7 +111,7 @@ static void follow_up(struct sink_session *s)
 	switch (then) {
 	case SINK_GOES_ON: break;
 	case SINK_CLOSES: sink_session_close(s); break;
-	case SINK_STARTS_TLS: start_tls(s); break;
+	case SINK_STARTS_TLS: sink_session_start_tls(s); break;
 	case SINK_TAKES_DATA: sink_session_move(s, SINK_IN_DATA); break;
 	}
 }
@@ -157,7 +157,7 @@ static bool can_be_told(const struct sink_session *s)
 	return s->wire.state != SMTP_WIRE_SHAKING && s->state >= SINK_IN_COMMANDS && s->state <= SINK_IN_CHUNK;
 }
 
-static void on_deadline(struct deadline *d)
+static void on_sink_session_deadline(struct deadline *d)
 {
 	struct sink_session *s = container_of(d, struct sink_session, deadline);
 	if (s->reply) {
@@ -211,6 +211,7 @@ unsigned sink_session_say(
 	}
 	s->then = (uint8_t)(memcmp(text, "421", 3) == 0 ? SINK_CLOSES : then);
 	unsigned class = (unsigned)(text[0] - '0');
+	/* First of all, since another connection may ask for this transaction. This may close the session. */
 	if (step == SINK_STEP_END)
 		sink_tx_decide(s, text, len);
 	if (s->state == SINK_IS_CLOSING)
@@ -249,7 +250,7 @@ static void say_banner(struct sink_session *s)
 
 /* Input */
 
-static size_t take_line(struct sink_session *s, const char *in, size_t len)
+static size_t sink_session_take_line(struct sink_session *s, const char *in, size_t len)
 {
 	struct smtp_line line;
 	size_t taken;
@@ -289,17 +290,17 @@ static size_t take_chunk(struct sink_session *s, const char *in, size_t len)
 	return taken;
 }
 
-static size_t discard(struct sink_session *s, size_t len)
+static size_t sink_session_discard(struct sink_session *s, size_t len)
 {
 	size_t taken = len < s->discard ? len : (size_t)s->discard;
 	s->discard -= taken;
 	return taken;
 }
 
-static void greet(struct sink_session *s)
+static void sink_session_greet(struct sink_session *s)
 {
 	if (s->host->options->tls == SINK_IMPLICIT)
-		start_tls(s);
+		sink_session_start_tls(s);
 	else
 		say_banner(s);
 }
@@ -321,42 +322,42 @@ static size_t take_proxy_header(struct sink_session *s, const char *in, size_t l
 	sink_session_count(s, SINK_PROXIED);
 	sink_session_move(s, SINK_IN_COMMANDS);
 	sink_tx_enter(s, &header);
-	greet(s);
+	sink_session_greet(s);
 	return taken;
 }
 
-static size_t take(struct sink_session *s, const char *in, size_t len)
+static size_t sink_session_take(struct sink_session *s, const char *in, size_t len)
 {
 	if (s->discard > 0)
-		return discard(s, len);
+		return sink_session_discard(s, len);
 	switch (s->state) {
 	case SINK_IN_PROXY: return take_proxy_header(s, in, len);
 	case SINK_IN_DATA: return take_data(s, in, len);
 	case SINK_IN_CHUNK: return take_chunk(s, in, len);
-	default: return take_line(s, in, len);
+	default: return sink_session_take_line(s, in, len);
 	}
 }
 
-static bool reads(const struct sink_session *s)
+static bool sink_session_reads(const struct sink_session *s)
 {
 	return !s->reply && s->state < SINK_IN_QUESTION;
 }
 
 static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	size_t at = 0;
 	enum smtp_wire_state before = (enum smtp_wire_state)w->state;
-	if (reads(s)) /* otherwise the deadline is that of a reply or a decision */
+	if (sink_session_reads(s)) /* otherwise the deadline is that of a reply or a decision */
 		sink_session_expect_something(s);
-	while (at < len && reads(s) && w->state == before && !w->wants_more)
-		at += take(s, data + at, len - at);
+	while (at < len && sink_session_reads(s) && w->state == before && !w->wants_more)
+		at += sink_session_take(s, data + at, len - at);
 	return at;
 }
 
 static void on_shaken(struct smtp_wire *w)
 {
-	struct sink_session *s = (struct sink_session *)w;
+	struct sink_session *s = container_of(w, struct sink_session, wire);
 	client_tls_tally_suite(s->ssl, s->host->result->suites);
 	sink_session_count(s, SSL_session_reused(s->ssl) ? SINK_RESUMED : SINK_FULL);
 	if (s->host->options->tls == SINK_IMPLICIT)
@@ -366,14 +367,14 @@ static void on_shaken(struct smtp_wire *w)
 static const struct smtp_wire_ops ops = {
 	.on_plain = on_plain,
 	.on_shaken = on_shaken,
-	.on_end = on_end,
-	.on_closed = on_closed,
+	.on_end = on_sink_session_end,
+	.on_closed = on_sink_session_closed,
 };
 
 int sink_session_open(struct sink_session *s, struct sink_host *host, int fd, enum sink_welcome welcome)
 {
 	s->host = host;
-	s->deadline.fn = on_deadline;
+	s->deadline.fn = on_sink_session_deadline;
 	smtp_line_begin(&s->reader, SMTP_TEXT_MAX, NULL);
 	s->state = host->options->proxy == SINK_WITH_PROXY && welcome == SINK_IS_WELCOME ? SINK_IN_PROXY
 											 : SINK_IN_COMMANDS;
@@ -384,6 +385,6 @@ int sink_session_open(struct sink_session *s, struct sink_host *host, int fd, en
 	if (welcome == SINK_IS_OVER)
 		sink_session_say_own(s, SINK_STEP_OTHER, SMTP_OWN_TOO_MANY_CONNECTIONS, SINK_CLOSES);
 	else if (s->state == SINK_IN_COMMANDS)
-		greet(s);
+		sink_session_greet(s);
 	return 0;
 }

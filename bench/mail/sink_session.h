@@ -45,7 +45,7 @@ enum sink_state {
 enum sink_then { SINK_GOES_ON, SINK_CLOSES, SINK_STARTS_TLS, SINK_TAKES_DATA };
 
 struct sink_session {
-	struct smtp_wire wire; /* first: callbacks compute the session's address from it */
+	struct smtp_wire wire;
 	struct sink_host *host;
 	struct deadline deadline; /* of the waiting reply, or of silence */
 	struct stream_bio bio;

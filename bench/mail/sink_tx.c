@@ -77,7 +77,7 @@ static void say_fate(struct sink_session *s, enum smtp_fate fate, struct smtp_sp
 	sink_session_say(s, SINK_STEP_OTHER, (const char *)out, (size_t)wire_writer_len(&w), SINK_GOES_ON);
 }
 
-static void answer(struct sink_session *s)
+static void sink_tx_answer(struct sink_session *s)
 {
 	struct smtp_span reply = { 0 };
 	enum smtp_fate fate = tx_entry_ask(s->tx.entry, s->tx.number, &reply);
@@ -95,7 +95,7 @@ static void tell_askers(struct tx_entry *e, uint64_t number)
 			continue;
 		s->tx.state = SINK_TX_NONE;
 		sink_session_move(s, SINK_IN_COMMANDS);
-		answer(s);
+		sink_tx_answer(s);
 		sink_session_go_on(s);
 	}
 }
@@ -131,7 +131,7 @@ void sink_tx_leave(struct sink_session *s)
 
 /* From now on, transactions that other sessions of the id have not sent completely have no effect. True when one
  * session has sent this transaction completely, and its decision is still to come. */
-static bool fence(struct sink_session *asker, uint64_t number)
+static bool sink_tx_fence(struct sink_session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;
 	bool waits = false;
@@ -171,13 +171,13 @@ void sink_tx_on_question(struct sink_session *s, const struct smtp_command *c)
 		return;
 	}
 	s->tx.number = q.name.number;
-	if (fence(s, q.name.number)) {
+	if (sink_tx_fence(s, q.name.number)) {
 		s->tx.state = SINK_TX_ASKING;
 		sink_session_count(s, SINK_TX_WAITED);
 		sink_session_move(s, SINK_IN_QUESTION);
 	} else if (strcmp(q.entry, s->tx.entry->key) != 0) {
 		say_fate(s, SMTP_FATE_UNKNOWN, (struct smtp_span){ 0 });
 	} else {
-		answer(s);
+		sink_tx_answer(s);
 	}
 }

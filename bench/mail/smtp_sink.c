@@ -10,6 +10,7 @@
 #include "bench/mail/sink_session.h"
 #include "net/address.h"
 #include "net/admission.h"
+#include "net/container_of.h"
 #include "net/descriptors.h"
 #include "net/listener.h"
 #include "net/log.h"
@@ -20,7 +21,7 @@
 enum server_state { SINK_SERVES, SINK_STOPS, SINK_IS_OVER_ALL };
 
 struct sink_server {
-	struct sink_host host; /* first: callbacks compute the server's address from it */
+	struct sink_host host;
 	enum server_state state;
 	unsigned listener_count, listeners_open;
 	struct listener *listeners[SINK_LISTEN_MAX];
@@ -43,7 +44,7 @@ static void stop_when_empty(struct sink_server *s)
 	worker_stop(s->host.worker);
 }
 
-static void stop(struct sink_server *s)
+static void sink_server_stop(struct sink_server *s)
 {
 	struct sink_session *session, *next;
 	if (s->state != SINK_SERVES)
@@ -58,16 +59,16 @@ static void stop(struct sink_server *s)
 	stop_when_empty(s);
 }
 
-static void on_signal(void *ctx, int signum)
+static void on_sink_signal(void *ctx, int signum)
 {
-	stop(ctx);
+	sink_server_stop(ctx);
 }
 
-static void on_mail(struct sink_host *host)
+static void on_sink_host_mail(struct sink_host *host)
 {
-	struct sink_server *s = (struct sink_server *)host;
+	struct sink_server *s = container_of(host, struct sink_server, host);
 	if (host->options->max_mails && host->result->counts[SINK_MAILS] >= host->options->max_mails)
-		stop(s);
+		sink_server_stop(s);
 }
 
 /* Limits */
@@ -87,9 +88,9 @@ static void pause_or_resume(struct sink_server *s)
 	}
 }
 
-static void on_gone(struct sink_host *host, struct sink_session *session)
+static void on_sink_session_gone(struct sink_host *host, struct sink_session *session)
 {
-	struct sink_server *s = (struct sink_server *)host;
+	struct sink_server *s = container_of(host, struct sink_server, host);
 	LIST_REMOVE(session, next);
 	host->result->open--;
 	if (session->source.len)
@@ -100,7 +101,8 @@ static void on_gone(struct sink_host *host, struct sink_session *session)
 }
 
 /* Counts the session with its source. */
-static enum sink_welcome admit(struct sink_server *s, struct sink_session *session, const struct sockaddr_storage *peer)
+static enum sink_welcome sink_server_admit(
+	struct sink_server *s, struct sink_session *session, const struct sockaddr_storage *peer)
 {
 	const struct sink_options *o = s->host.options;
 	struct client_address source = { .len = 0 };
@@ -121,7 +123,7 @@ static void note_open(struct sink_server *s)
 		r->most_open = r->open;
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void on_sink_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct sink_server *s = ctx;
 	struct sink_session *session = calloc(1, sizeof *session);
@@ -130,27 +132,27 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 		return;
 	}
 	session->peer = *peer;
-	enum sink_welcome welcome = admit(s, session, peer);
+	enum sink_welcome welcome = sink_server_admit(s, session, peer);
 	note_open(s);
 	s->host.result->counts[SINK_OVER] += welcome == SINK_IS_OVER;
 	LIST_INSERT_HEAD(&s->sessions, session, next);
 	if (sink_session_open(session, &s->host, fd, welcome) < 0)
-		on_gone(&s->host, session);
+		on_sink_session_gone(&s->host, session);
 	pause_or_resume(s);
 }
 
-static void on_listener_closed(void *ctx)
+static void on_sink_listener_closed(void *ctx)
 {
 	struct sink_server *s = ctx;
 	s->listeners_open--;
 	stop_when_empty(s);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = on_sink_accept, .on_closed = on_sink_listener_closed };
 
 /* The start */
 
-static int listen_on(struct sink_server *s, const struct sockaddr *address)
+static int sink_server_listen_on(struct sink_server *s, const struct sockaddr *address)
 {
 	char text[ADDRESS_TEXT_MAX];
 	struct sockaddr_storage bound;
@@ -169,7 +171,7 @@ static int listen_on(struct sink_server *s, const struct sockaddr *address)
 	return 0;
 }
 
-static void on_progress(void *ctx)
+static void on_sink_progress(void *ctx)
 {
 	struct sink_server *s = ctx;
 	sink_result_progress(s->host.result, uv_hrtime());
@@ -206,7 +208,7 @@ static int open_files(struct sink_server *s)
 	return s->host.dump ? 0 : -1;
 }
 
-static int prepare(struct sink_server *s)
+static int sink_server_prepare(struct sink_server *s)
 {
 	static const int stop_signals[] = { SIGTERM, SIGINT };
 	const struct sink_options *o = s->host.options;
@@ -218,19 +220,20 @@ static int prepare(struct sink_server *s)
 		s->host.ledger = tx_ledger_create(o->ids_max);
 	if (!s->admission || !s->host.worker || (o->trusted_count > 0 && !s->host.ledger))
 		return -1;
-	s->signals = signals_create(s->host.worker, stop_signals, 2, on_signal, s);
+	s->signals = signals_create(s->host.worker, stop_signals, 2, on_sink_signal, s);
 	if (!s->signals)
 		return -1;
 	if (o->progress == SINK_PROGRESS)
-		s->progress = timer_start(s->host.worker, on_progress, s, PROGRESS_MS, PROGRESS_MS);
+		s->progress = timer_start(s->host.worker, on_sink_progress, s, PROGRESS_MS, PROGRESS_MS);
+	/* The last step: from here on clients come, and use all that is above. */
 	for (unsigned i = 0; i < o->listen_count; i++) {
-		if (listen_on(s, (const struct sockaddr *)&o->listen[i]) < 0)
+		if (sink_server_listen_on(s, (const struct sockaddr *)&o->listen[i]) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static void clear(struct sink_server *s)
+static void sink_server_clear(struct sink_server *s)
 {
 	worker_destroy(s->host.worker);
 	admission_destroy(s->admission);
@@ -240,7 +243,7 @@ static void clear(struct sink_server *s)
 		fclose(s->host.dump);
 }
 
-static int report(const struct sink_options *o, const struct sink_result *r)
+static int sink_server_report(const struct sink_options *o, const struct sink_result *r)
 {
 	if (o->output == SINK_TEXT)
 		sink_result_text(r);
@@ -250,18 +253,20 @@ static int report(const struct sink_options *o, const struct sink_result *r)
 }
 
 /* An exit status. */
-static int serve(struct sink_options *o, struct sink_result *result)
+static int sink_server_serve(struct sink_options *o, struct sink_result *result)
 {
 	static struct sink_server s;
-	s.host = (struct sink_host){ .options = o, .result = result, .on_mail = on_mail, .on_gone = on_gone };
+	s.host = (struct sink_host){
+		.options = o, .result = result, .on_mail = on_sink_host_mail, .on_gone = on_sink_session_gone
+	};
 	result->begin_ns = uv_hrtime();
-	const int failed = prepare(&s);
+	const int failed = sink_server_prepare(&s);
 	if (failed && s.host.worker)
-		stop(&s); /* the worker has to turn until all is closed */
+		sink_server_stop(&s); /* the worker has to turn until all is closed */
 	if (s.host.worker)
 		worker_run(s.host.worker);
-	clear(&s);
-	return failed ? EXIT_FAILURE : report(o, result);
+	sink_server_clear(&s);
+	return failed ? EXIT_FAILURE : sink_server_report(o, result);
 }
 
 int smtp_sink_main(int argc, char **argv)
@@ -277,7 +282,7 @@ int smtp_sink_main(int argc, char **argv)
 		return EXIT_FAILURE;
 	descriptors_raise(0);
 	log_open("cssl-bench", "smtp-sink", LOG_TEXT, LOG_WARNING, NULL);
-	int status = serve(&options, result);
+	int status = sink_server_serve(&options, result);
 	sink_result_destroy(result);
 	log_close();
 	return status;

@@ -29,7 +29,7 @@ enum listed { LISTED_NOWHERE, LISTED_FREE, LISTED_TO_CONNECT };
 TAILQ_HEAD(session_list, source_session);
 
 struct source_load {
-	struct source_host host; /* first: callbacks compute the load's address from it */
+	struct source_host host;
 	enum load_state state;
 	unsigned index;         /* of the process */
 	uint64_t session_count; /* its part of them */
@@ -46,7 +46,7 @@ struct source_load {
 
 /* Lists */
 
-static void list(struct session_list *all, struct source_session *s, enum listed where)
+static void session_list_add(struct session_list *all, struct source_session *s, enum listed where)
 {
 	if (s->listed != LISTED_NOWHERE)
 		return;
@@ -54,7 +54,7 @@ static void list(struct session_list *all, struct source_session *s, enum listed
 	TAILQ_INSERT_TAIL(all, s, next);
 }
 
-static struct source_session *unlist(struct session_list *all)
+static struct source_session *session_list_take(struct session_list *all)
 {
 	struct source_session *s = TAILQ_FIRST(all);
 	if (s) {
@@ -75,7 +75,7 @@ static void unlist_one(struct source_load *l, struct source_session *s)
 
 /* The end */
 
-static void finish(struct source_load *l)
+static void source_load_finish(struct source_load *l)
 {
 	l->state = LOAD_IS_DONE;
 	deadline_cancel(&l->start);
@@ -89,12 +89,12 @@ static void finish(struct source_load *l)
 	worker_stop(l->host.worker);
 }
 
-static void retire(struct source_load *l, struct source_session *s)
+static void source_load_retire(struct source_load *l, struct source_session *s)
 {
 	unlist_one(l, s);
 	source_session_retire(s);
 	if (++l->retired == l->session_count)
-		finish(l);
+		source_load_finish(l);
 }
 
 static void abort_all(struct source_load *l)
@@ -104,7 +104,7 @@ static void abort_all(struct source_load *l)
 }
 
 /* Begin no more mails. Open ones may end, within a time. */
-static void stop(struct source_load *l)
+static void source_load_stop(struct source_load *l)
 {
 	if (l->state != LOAD_RUNS)
 		return;
@@ -115,32 +115,32 @@ static void stop(struct source_load *l)
 		if (s->state == SOURCE_IS_READY && !s->has_mail)
 			source_session_quit(s);
 		else if (s->state == SOURCE_IS_AWAY)
-			retire(l, s);
+			source_load_retire(l, s);
 	}
 }
 
-static void on_end(struct deadline *d)
+static void on_source_time_over(struct deadline *d)
 {
 	struct source_load *l = container_of(d, struct source_load, end);
 	if (l->state == LOAD_RUNS)
-		stop(l);
+		source_load_stop(l);
 	else
 		abort_all(l);
 }
 
-static void on_signal(void *ctx, int signum)
+static void on_source_signal(void *ctx, int signum)
 {
 	struct source_load *l = ctx;
 	if (l->state == LOAD_RUNS)
-		stop(l);
+		source_load_stop(l);
 	else
 		abort_all(l);
 }
 
 static void on_give_up(struct source_host *host)
 {
-	struct source_load *l = (struct source_load *)host;
-	stop(l);
+	struct source_load *l = container_of(host, struct source_load, host);
+	source_load_stop(l);
 	abort_all(l);
 }
 
@@ -149,7 +149,8 @@ static void on_give_up(struct source_host *host)
 static void connect_next(struct source_load *l)
 {
 	struct source_session *s;
-	while (l->state == LOAD_RUNS && l->connecting < l->host.options->connects && (s = unlist(&l->to_connect))) {
+	while (l->state == LOAD_RUNS && l->connecting < l->host.options->connects &&
+		(s = session_list_take(&l->to_connect))) {
 		l->connecting++;
 		source_session_connect(s);
 	}
@@ -157,7 +158,7 @@ static void connect_next(struct source_load *l)
 
 static void on_connect_over(struct source_host *host)
 {
-	struct source_load *l = (struct source_load *)host;
+	struct source_load *l = container_of(host, struct source_load, host);
 	l->connecting--;
 	connect_next(l);
 }
@@ -175,12 +176,12 @@ static uint64_t due_ns(const struct source_load *l)
 	return l->host.result->times.begin_ns + schedule_due_ns(&l->host.options->schedule, next_number(l));
 }
 
-static void give(struct source_load *l, struct source_session *s, uint64_t intended_ns)
+static void source_load_give(struct source_load *l, struct source_session *s, uint64_t intended_ns)
 {
 	source_session_take(s, next_number(l), intended_ns);
 	l->given++;
 	if (s->state == SOURCE_IS_AWAY) {
-		list(&l->to_connect, s, LISTED_TO_CONNECT);
+		session_list_add(&l->to_connect, s, LISTED_TO_CONNECT);
 		connect_next(l);
 	}
 }
@@ -195,46 +196,46 @@ static void give_when_due(struct source_load *l, struct source_session *s)
 	uint64_t at = due_ns(l);
 	if (at <= uv_hrtime()) {
 		histogram_record(&l->host.result->phases[SOURCE_PHASE_LATE], uv_hrtime() - at);
-		give(l, s, at);
+		source_load_give(l, s, at);
 		return;
 	}
 	int was_empty = TAILQ_EMPTY(&l->free);
-	list(&l->free, s, LISTED_FREE);
+	session_list_add(&l->free, s, LISTED_FREE);
 	if (was_empty)
 		due_timer_set(l->due_timer, at);
 }
 
-static void on_due(void *ctx)
+static void on_source_due(void *ctx)
 {
 	struct source_load *l = ctx;
 	struct source_session *s;
-	while (has_more(l) && due_ns(l) <= uv_hrtime() && (s = unlist(&l->free)))
+	while (has_more(l) && due_ns(l) <= uv_hrtime() && (s = session_list_take(&l->free)))
 		give_when_due(l, s);
 	if (has_more(l) && !TAILQ_EMPTY(&l->free))
 		due_timer_set(l->due_timer, due_ns(l));
-	while (!has_more(l) && (s = unlist(&l->free))) {
+	while (!has_more(l) && (s = session_list_take(&l->free))) {
 		if (s->state == SOURCE_IS_READY)
 			source_session_quit(s);
 		else if (s->state == SOURCE_IS_AWAY)
-			retire(l, s);
+			source_load_retire(l, s);
 	}
 }
 
 /* A free session: give it a mail that failed before, or the next one, or end it. */
-static void go_on(struct source_host *host, struct source_session *s)
+static void source_load_go_on(struct source_host *host, struct source_session *s)
 {
-	struct source_load *l = (struct source_load *)host;
+	struct source_load *l = container_of(host, struct source_load, host);
 	if (l->state == LOAD_RUNS && s->has_mail) {
-		list(&l->to_connect, s, LISTED_TO_CONNECT);
+		session_list_add(&l->to_connect, s, LISTED_TO_CONNECT);
 		connect_next(l);
 	} else if (has_more(l) && host->options->schedule.rate > 0) {
 		give_when_due(l, s);
 	} else if (has_more(l)) {
-		give(l, s, uv_hrtime());
+		source_load_give(l, s, uv_hrtime());
 	} else if (s->state == SOURCE_IS_READY) {
 		source_session_quit(s);
 	} else if (s->state == SOURCE_IS_AWAY) {
-		retire(l, s);
+		source_load_retire(l, s);
 	}
 }
 
@@ -245,20 +246,20 @@ static uint64_t pause_ms(const struct source_options *o)
 }
 
 /* The pause comes after a mail, and on the same connection if that stays. */
-static void on_free(struct source_host *host, struct source_session *s)
+static void on_source_session_free(struct source_host *host, struct source_session *s)
 {
-	struct source_load *l = (struct source_load *)host;
+	struct source_load *l = container_of(host, struct source_load, host);
 	uint64_t ms = pause_ms(host->options);
 	unlist_one(l, s);
 	if (ms > 0 && has_more(l) && !s->has_mail)
 		source_session_pause(s, ms);
 	else
-		go_on(host, s);
+		source_load_go_on(host, s);
 }
 
 /* The start */
 
-static void on_progress(void *ctx)
+static void on_source_progress(void *ctx)
 {
 	struct source_load *l = ctx;
 	source_result_kind.progress(l->host.result, NULL, 0);
@@ -274,11 +275,11 @@ static void on_start(struct deadline *d)
 		deadline_set(l->host.worker, &l->end, o->duration_ms);
 	for (uint64_t i = 0; i < l->session_count && l->state != LOAD_IS_DONE; i++) {
 		if (l->sessions[i].state == SOURCE_IS_AWAY)
-			go_on(&l->host, &l->sessions[i]);
+			source_load_go_on(&l->host, &l->sessions[i]);
 	}
 }
 
-static int prepare(struct source_load *l)
+static int source_load_prepare(struct source_load *l)
 {
 	static const int stop_signals[] = { SIGTERM, SIGINT };
 	const struct source_options *o = l->host.options;
@@ -288,21 +289,21 @@ static int prepare(struct source_load *l)
 	l->host.worker = worker_create(0, "smtp-source");
 	if (!l->sessions || !l->host.worker)
 		return -1;
-	l->due_timer = due_timer_create(l->host.worker, on_due, l);
-	l->signals = signals_create(l->host.worker, stop_signals, 2, on_signal, l);
+	l->due_timer = due_timer_create(l->host.worker, on_source_due, l);
+	l->signals = signals_create(l->host.worker, stop_signals, 2, on_source_signal, l);
 	if (!l->due_timer || !l->signals)
 		return -1;
 	if (o->progress != SOURCE_PROGRESS_NEVER && o->processes == 1) /* of several, the parent shows it */
-		l->progress = timer_start(l->host.worker, on_progress, l, PROGRESS_MS, PROGRESS_MS);
+		l->progress = timer_start(l->host.worker, on_source_progress, l, PROGRESS_MS, PROGRESS_MS);
 	for (uint64_t i = 0; i < l->session_count; i++)
 		source_session_init(&l->sessions[i], &l->host, l->index + i * o->processes);
 	return 0;
 }
 
-static void destroy(struct source_load *l)
+static void source_load_destroy(struct source_load *l)
 {
 	if (l->host.worker && l->state != LOAD_IS_DONE) { /* it never ran: its handles have to be closed */
-		finish(l);
+		source_load_finish(l);
 		worker_run(l->host.worker);
 	}
 	for (uint64_t i = 0; l->sessions && i < l->session_count; i++)
@@ -317,7 +318,7 @@ static void destroy(struct source_load *l)
 /* Process @index of those of @options (struct source_options), as processes.h wants it: until all its mails are sent,
  * the time is over, or SIGTERM or SIGINT came. @result: struct source_result. It fails if it cannot start, or gave up.
  */
-static int run(const void *options, unsigned index, void *result)
+static int source_load_run(const void *options, unsigned index, void *result)
 {
 	const struct source_options *o = options;
 	struct source_result *counted = result;
@@ -325,21 +326,21 @@ static int run(const void *options, unsigned index, void *result)
 
 	if (!l)
 		return EXIT_FAILURE;
-	counted->mails = share_of(o->messages, index, o->processes);
+	counted->mails = schedule_share(o->messages, index, o->processes);
 	l->index = index;
-	l->session_count = share_of(o->sessions, index, o->processes);
+	l->session_count = schedule_share(o->sessions, index, o->processes);
 	l->host.options = o;
 	l->host.mail = &l->mail;
 	l->host.result = counted;
-	l->host.on_free = on_free;
-	l->host.on_pause_end = go_on;
+	l->host.on_free = on_source_session_free;
+	l->host.on_pause_end = source_load_go_on;
 	l->host.on_connect_over = on_connect_over;
 	l->host.on_give_up = on_give_up;
 	l->start.fn = on_start;
-	l->end.fn = on_end;
+	l->end.fn = on_source_time_over;
 	TAILQ_INIT(&l->free);
 	TAILQ_INIT(&l->to_connect);
-	bool failed = prepare(l) != 0;
+	bool failed = source_load_prepare(l) != 0;
 	if (failed) {
 		fprintf(stderr, "smtp-source: cannot start\n");
 	} else {
@@ -349,7 +350,7 @@ static int run(const void *options, unsigned index, void *result)
 		worker_run(l->host.worker);
 		failed = counted->counts[SOURCE_FAILED] > 0 && o->on_failure == SOURCE_GIVES_UP;
 	}
-	destroy(l);
+	source_load_destroy(l);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -365,8 +366,8 @@ int smtp_source_main(int argc, char **argv)
 		return EXIT_FAILURE;
 	descriptors_raise(0);
 	log_open("cssl-bench", "smtp-source", LOG_TEXT, LOG_WARNING, NULL);
-	const struct processes_work work = { &source_result_kind, &options, (unsigned)options.processes, run, NULL,
-		options.save, options.output, options.progress != SOURCE_PROGRESS_NEVER };
+	const struct processes_work work = { &source_result_kind, &options, (unsigned)options.processes,
+		source_load_run, NULL, options.save, options.output, options.progress != SOURCE_PROGRESS_NEVER };
 	int status = processes_run(&work);
 	log_close();
 	return status;

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "bench/load/client_tls.h"
+#include "net/container_of.h"
 
 static bool is_open(const struct smtp_wire *w)
 {
 	return w->state != SMTP_WIRE_CLOSING;
 }
 
-static void fail(struct smtp_wire *w, const char *why)
+static void smtp_wire_fail(struct smtp_wire *w, const char *why)
 {
 	if (is_open(w))
 		w->ops->on_end(w, why);
@@ -41,7 +42,7 @@ static void give_plain(struct smtp_wire *w, const char *data, size_t len)
 		return;
 	char *late = malloc(len - used);
 	if (!late) {
-		fail(w, "out of memory");
+		smtp_wire_fail(w, "out of memory");
 		return;
 	}
 	memcpy(late, data + used, len - used);
@@ -50,7 +51,7 @@ static void give_plain(struct smtp_wire *w, const char *data, size_t len)
 	pause_wire(w);
 }
 
-static void shake(struct smtp_wire *w)
+static void smtp_wire_shake(struct smtp_wire *w)
 {
 	int r = SSL_do_handshake(w->ssl);
 	if (r == 1) {
@@ -58,11 +59,11 @@ static void shake(struct smtp_wire *w)
 		w->ops->on_shaken(w);
 	} else if (SSL_get_error(w->ssl, r) != SSL_ERROR_WANT_READ) {
 		stream_flush(&w->stream); /* the alert */
-		fail(w, client_tls_failure());
+		smtp_wire_fail(w, client_tls_failure());
 	}
 }
 
-static void receive(struct smtp_wire *w)
+static void smtp_wire_receive(struct smtp_wire *w)
 {
 	static char scratch[SMTP_WIRE_SCRATCH_LEN];
 	int n = SSL_read(w->ssl, scratch, sizeof scratch);
@@ -72,8 +73,8 @@ static void receive(struct smtp_wire *w)
 	}
 	switch (SSL_get_error(w->ssl, n)) {
 	case SSL_ERROR_WANT_READ: break;
-	case SSL_ERROR_ZERO_RETURN: fail(w, "close_notify"); break;
-	default: fail(w, client_tls_failure());
+	case SSL_ERROR_ZERO_RETURN: smtp_wire_fail(w, "close_notify"); break;
+	default: smtp_wire_fail(w, client_tls_failure());
 	}
 }
 
@@ -81,17 +82,17 @@ static void take_tls(struct smtp_wire *w)
 {
 	while (w->bio->in_len > 0 && is_open(w) && !w->paused) {
 		if (w->state == SMTP_WIRE_SHAKING)
-			shake(w);
+			smtp_wire_shake(w);
 		else
-			receive(w);
+			smtp_wire_receive(w);
 	}
 	while (is_open(w) && !w->paused && w->state == SMTP_WIRE_TLS && SSL_pending(w->ssl) > 0)
-		receive(w);
+		smtp_wire_receive(w);
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t on_wire_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	size_t used = w->state == SMTP_WIRE_CLEAR ? take_clear(w, data, len) : 0;
 	if (!is_open(w) || w->state == SMTP_WIRE_CLEAR)
 		return used;
@@ -103,29 +104,29 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return is_open(w) ? len - left : len;
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void on_wire_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	fail((struct smtp_wire *)s, end == STREAM_EOF ? "end" : uv_strerror(uv_error));
+	smtp_wire_fail(container_of(s, struct smtp_wire, stream), end == STREAM_EOF ? "end" : uv_strerror(uv_error));
 }
 
-static void on_written(struct stream *s, size_t len)
+static void on_wire_written(struct stream *s, size_t len)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	if (is_open(w) && w->ops->on_written)
 		w->ops->on_written(w);
 }
 
-static void on_connected(struct stream *s, int uv_error)
+static void on_wire_connected(struct stream *s, int uv_error)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	if (uv_error == 0)
 		stream_read_start(s);
 	w->ops->on_connected(w, uv_error);
 }
 
-static void on_closed(struct stream *s)
+static void on_wire_closed(struct stream *s)
 {
-	struct smtp_wire *w = (struct smtp_wire *)s;
+	struct smtp_wire *w = container_of(s, struct smtp_wire, stream);
 	free(w->late);
 	w->late = NULL;
 	w->late_len = 0;
@@ -133,14 +134,14 @@ static void on_closed(struct stream *s)
 }
 
 static const struct stream_ops stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_connected = on_connected,
-	.on_closed = on_closed,
+	.on_data = on_wire_data,
+	.on_end = on_wire_end,
+	.on_written = on_wire_written,
+	.on_connected = on_wire_connected,
+	.on_closed = on_wire_closed,
 };
 
-static void begin(struct smtp_wire *w, const struct smtp_wire_ops *ops)
+static void smtp_wire_begin(struct smtp_wire *w, const struct smtp_wire_ops *ops)
 {
 	w->ops = ops;
 	w->state = SMTP_WIRE_CLEAR;
@@ -152,13 +153,13 @@ static void begin(struct smtp_wire *w, const struct smtp_wire_ops *ops)
 int smtp_wire_connect(struct smtp_wire *w, struct worker *worker, const struct smtp_wire_ops *ops,
 	const struct sockaddr *to, const struct sockaddr *from)
 {
-	begin(w, ops);
+	smtp_wire_begin(w, ops);
 	return stream_connect(&w->stream, worker, &stream_ops, to, from);
 }
 
 int smtp_wire_open(struct smtp_wire *w, struct worker *worker, const struct smtp_wire_ops *ops, int fd)
 {
-	begin(w, ops);
+	smtp_wire_begin(w, ops);
 	int r = stream_open_fd(&w->stream, worker, &stream_ops, fd);
 	if (r == 0)
 		stream_read_start(&w->stream);
@@ -172,7 +173,7 @@ void smtp_wire_start_tls(struct smtp_wire *w, SSL *ssl, struct stream_bio *bio)
 	w->bio->in_len = 0;
 	w->state = SMTP_WIRE_SHAKING;
 	if (!SSL_is_server(ssl))
-		shake(w);
+		smtp_wire_shake(w);
 }
 
 int smtp_wire_write(struct smtp_wire *w, const void *data, size_t len)

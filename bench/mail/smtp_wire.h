@@ -32,7 +32,7 @@ struct smtp_wire_ops {
 enum smtp_wire_state { SMTP_WIRE_CLEAR, SMTP_WIRE_SHAKING, SMTP_WIRE_TLS, SMTP_WIRE_CLOSING };
 
 struct smtp_wire {
-	struct stream stream; /* first: callbacks compute the wire's address from it */
+	struct stream stream;
 	const struct smtp_wire_ops *ops;
 	SSL *ssl;               /* the session's; NULL in clear */
 	struct stream_bio *bio; /* under @ssl */

@@ -15,7 +15,7 @@
 static const char few_lines[] = "La de da de da 1.\r\nLa de da de da 2.\r\nLa de da de da 3.\r\nLa de da de da 4.\r\n";
 
 /* @length bytes in lines. */
-static int generate(struct source_mail *mail, size_t length)
+static int source_mail_generate(struct source_mail *mail, size_t length)
 {
 	mail->body = malloc(length + 3);
 	if (!mail->body)
@@ -83,7 +83,7 @@ static void mark_body(struct source_mail *mail)
 	mail_mark_hash(from, mail->mark.body_len, mail->mark.hash);
 }
 
-static int stuff(struct source_mail *mail)
+static int source_mail_stuff(struct source_mail *mail)
 {
 	struct smtp_dots dots = { .last = { '\r', '\n' }, .begun = 1 };
 	mail->wire = malloc(2 * mail->body_len + 8);
@@ -120,13 +120,14 @@ int source_mail_make(struct source_mail *mail, const struct source_options *o)
 	if (r == 0 && o->file)
 		r = read_file(mail, o->file);
 	else if (r == 0)
-		r = generate(mail, o->length ? o->length : sizeof few_lines - 1);
+		r = source_mail_generate(mail, o->length ? o->length : sizeof few_lines - 1);
 	if (r == 0 && !o->file && !o->length)
 		memcpy(mail->body, few_lines, sizeof few_lines - 1);
 	if (r == 0)
-		r = stuff(mail);
+		r = source_mail_stuff(mail);
 	if (r == 0)
 		mail->has_8bit = smtp_span_has_8bit((struct smtp_span){ mail->body, mail->body_len });
+	/* The mark is of the text without stuffed dots, as the sink sees it. */
 	if (r == 0)
 		mark_body(mail);
 	else
@@ -142,7 +143,7 @@ void source_mail_free(struct source_mail *mail)
 	free(mail->to_local);
 }
 
-static size_t date(time_t when, char *out, size_t cap)
+static size_t source_mail_date(time_t when, char *out, size_t cap)
 {
 	struct tm tm;
 	gmtime_r(&when, &tm);
@@ -157,7 +158,7 @@ size_t source_mail_head(struct source_mail *mail, const struct source_options *o
 	size_t len = mail_mark_write(&mail->mark, out);
 	if (mail->has_own_head)
 		return len;
-	date((time_t)(made_us / 1000000), when, sizeof when);
+	source_mail_date((time_t)(made_us / 1000000), when, sizeof when);
 	int more = snprintf(out + len, SOURCE_HEAD_MAX - len,
 		"From: <%.300s>\r\nTo: <%.300s%s%.255s>\r\nDate: %s\r\nMessage-Id: <%s.%" PRIu64
 		"@%.255s>\r\nSubject: %.300s\r\n\r\n",

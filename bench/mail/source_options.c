@@ -18,7 +18,7 @@
 
 /* --- the server: an address, or a name --- */
 
-static int look_up(const char *host, const char *port, int family, struct sockaddr_storage *out)
+static int source_look_up(const char *host, const char *port, int family, struct sockaddr_storage *out)
 {
 	const struct addrinfo wanted = { .ai_family = family, .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found;
@@ -31,7 +31,7 @@ static int look_up(const char *host, const char *port, int family, struct sockad
 }
 
 /* As Postfix splits it: HOST or [HOST], and perhaps a port. NULL: it is neither. */
-static const char *split(const char *text, char host[static NI_MAXHOST])
+static const char *source_split(const char *text, char host[static NI_MAXHOST])
 {
 	const int bracketed = *text == '[';
 	const char *begin = text + bracketed;
@@ -58,8 +58,8 @@ static int find_target(const char *text, int family, struct sockaddr_storage *ou
 		text += 5;
 	if (address_parse(text, out) == 0)
 		return family == AF_UNSPEC || out->ss_family == AF_UNIX || out->ss_family == family ? 0 : CSSL_E_CONFIG;
-	const char *port = split(text, host);
-	return port ? look_up(host, port, family, out) : CSSL_E_CONFIG;
+	const char *port = source_split(text, host);
+	return port ? source_look_up(host, port, family, out) : CSSL_E_CONFIG;
 }
 
 /* --- the options --- */
@@ -168,10 +168,11 @@ static const struct option_command command = { "smtp-source",
 	OPTIONS_AND_WORDS };
 
 /* A sentence about a contradiction between the options, or NULL. */
-static const char *contradiction(const struct source_options *o)
+static const char *source_options_contradiction(const struct source_options *o)
 {
 	if (o->target_count == 0)
 		return "an ADDRESS is needed";
+	/* Each process gets its part of the sessions and of the messages, and no part may be empty. */
 	if (o->processes > o->sessions || o->processes > o->messages)
 		return "more --processes than --sessions or --messages";
 	if (o->schedule.rate > 0 && (o->pause_ms > 0 || o->random_pause_ms > 0))
@@ -190,7 +191,7 @@ static const char *contradiction(const struct source_options *o)
 	return NULL;
 }
 
-static enum option_parse complete(struct source_options *o, int argc, char **argv)
+static enum option_parse source_options_complete(struct source_options *o, int argc, char **argv)
 {
 	o->target_names = argv + optind;
 	for (int i = optind; i < argc; i++) {
@@ -205,7 +206,7 @@ static enum option_parse complete(struct source_options *o, int argc, char **arg
 		o->progress = SOURCE_PROGRESS_NEVER;
 	if (o->after == SOURCE_STAYS)
 		o->per_connection = 0;
-	const char *wrong = contradiction(o);
+	const char *wrong = source_options_contradiction(o);
 	if (wrong)
 		fprintf(stderr, "smtp-source: %s\n", wrong);
 	return wrong ? OPTIONS_BAD : OPTIONS_PARSED;
@@ -225,5 +226,5 @@ enum option_parse source_options_parse(int argc, char **argv, struct source_opti
 		.name = "smtp-source.localdomain",
 		.tls_options = { .who = "smtp-source", .server_name = "localhost" } };
 	enum option_parse parsed = option_table_parse(&command, argc, argv, out);
-	return parsed == OPTIONS_PARSED ? complete(out, argc, argv) : parsed;
+	return parsed == OPTIONS_PARSED ? source_options_complete(out, argc, argv) : parsed;
 }

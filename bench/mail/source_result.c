@@ -31,7 +31,7 @@ static double per_second(const struct source_result *r, enum source_count count)
 	return report_rate(r->counts[count], seconds_of(r));
 }
 
-static void add(void *total, const void *result)
+static void source_result_add(void *total, const void *result)
 {
 	struct source_result *sum = total;
 	const struct source_result *r = result;
@@ -58,7 +58,7 @@ static void print_text(const struct source_result *r)
 	report_latencies(phases, r->phases, SOURCE_PHASE_COUNT);
 }
 
-static int print_json(const struct source_result *r)
+static int source_result_print_json(const struct source_result *r)
 {
 	return report_print_json(json_pack("{s:f, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "seconds", seconds_of(r),
 		"counts", report_counts_json(counts, r->counts, SOURCE_COUNT_COUNT), "errors",
@@ -69,19 +69,19 @@ static int print_json(const struct source_result *r)
 		report_latencies_json(phases, r->phases, SOURCE_PHASE_COUNT)));
 }
 
-static int report(const void *sum, const void *each, unsigned count, unsigned output)
+static int source_result_report(const void *sum, const void *each, unsigned count, unsigned output)
 {
 	const struct source_result *r = sum;
 
 	if (output == RESULT_TEXT)
 		print_text(r);
-	else if (print_json(r) < 0)
+	else if (source_result_print_json(r) < 0)
 		return EXIT_FAILURE;
 	return r->counts[SOURCE_FAILED] + r->counts[SOURCE_LOST] + r->counts[SOURCE_INJECTED] > 0 ? EXIT_FAILURE
 												  : EXIT_SUCCESS;
 }
 
-static void show_progress(const void *sum, const void *before, double seconds)
+static void source_result_show_progress(const void *sum, const void *before, double seconds)
 {
 	const struct source_result *r = sum;
 	const uint64_t *n = r->counts;
@@ -94,5 +94,5 @@ static void show_progress(const void *sum, const void *before, double seconds)
 		n[SOURCE_FAILED], n[SOURCE_CONNECTED], is_terminal ? "" : "\n");
 }
 
-const struct result_kind source_result_kind = { "smtp-source", sizeof(struct source_result), add, report,
-	show_progress };
+const struct result_kind source_result_kind = { "smtp-source", sizeof(struct source_result), source_result_add,
+	source_result_report, source_result_show_progress };

@@ -56,7 +56,7 @@ static void expect_progress(struct source_session *s)
 
 /* Ending */
 
-static void drop(struct source_session *s, enum smtp_wire_close how)
+static void source_session_drop(struct source_session *s, enum smtp_wire_close how)
 {
 	bool was_connecting = s->state == SOURCE_IS_CONNECTING;
 	if (s->state == SOURCE_IS_CLOSING)
@@ -90,17 +90,17 @@ void source_session_fail(struct source_session *s, enum source_count what, const
 	if (source_transaction_is_undecided(s))
 		source_session_count(s, SOURCE_UNDECIDED);
 	s->after = SOURCE_PAUSES;
-	drop(s, SMTP_WIRE_BY_RESET);
+	source_session_drop(s, SMTP_WIRE_BY_RESET);
 	source_session_fail_mail(s);
 }
 
 /* The orderly end: a TCP reset in clear, as a load of many short connections would run out of ports otherwise. */
 static void end_in_order(struct source_session *s)
 {
-	drop(s, s->wire.state == SMTP_WIRE_TLS ? SMTP_WIRE_IN_ORDER : SMTP_WIRE_BY_RESET);
+	source_session_drop(s, s->wire.state == SMTP_WIRE_TLS ? SMTP_WIRE_IN_ORDER : SMTP_WIRE_BY_RESET);
 }
 
-static const char *place(const struct source_session *s)
+static const char *source_session_place(const struct source_session *s)
 {
 	static const char *const names[] = {
 		[SOURCE_IS_AWAY] = "away",
@@ -116,19 +116,19 @@ static const char *place(const struct source_session *s)
 	return s->state == SOURCE_IN_MAIL ? source_transaction_place(s) : names[s->state];
 }
 
-static void on_end(struct smtp_wire *w, const char *why)
+static void on_source_end(struct smtp_wire *w, const char *why)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	if (s->state == SOURCE_IS_QUITTING) /* 221 was not worth waiting for */
-		drop(s, SMTP_WIRE_BY_RESET);
+		source_session_drop(s, SMTP_WIRE_BY_RESET);
 	else
-		source_session_fail(
-			s, s->state == SOURCE_IS_SHAKING ? SOURCE_HANDSHAKE_FAILED : SOURCE_LOST, place(s), why);
+		source_session_fail(s, s->state == SOURCE_IS_SHAKING ? SOURCE_HANDSHAKE_FAILED : SOURCE_LOST,
+			source_session_place(s), why);
 }
 
-static void on_closed(struct smtp_wire *w)
+static void on_source_closed(struct smtp_wire *w)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	client_tls_end(&s->tls);
 	free(s->reader.buf);
 	s->reader.buf = NULL;
@@ -139,13 +139,13 @@ static void on_closed(struct smtp_wire *w)
 		s->host->on_free(s->host, s);
 }
 
-static void on_deadline(struct deadline *d)
+static void on_source_deadline(struct deadline *d)
 {
 	struct source_session *s = container_of(d, struct source_session, deadline);
 	if (s->state == SOURCE_IS_AWAY || s->state == SOURCE_IS_READY)
 		s->host->on_pause_end(s->host, s);
 	else
-		source_session_fail(s, SOURCE_TIMEOUTS, place(s), "no progress");
+		source_session_fail(s, SOURCE_TIMEOUTS, source_session_place(s), "no progress");
 }
 
 /* Saying */
@@ -156,7 +156,7 @@ void source_session_say(struct source_session *s, const char *line, size_t len)
 		fprintf(stderr, "%llu > %.*s", (unsigned long long)s->number, (int)len, line);
 	expect_progress(s);
 	if (smtp_wire_write(&s->wire, line, len) < 0)
-		source_session_fail(s, SOURCE_LOST, place(s), "cannot write");
+		source_session_fail(s, SOURCE_LOST, source_session_place(s), "cannot write");
 }
 
 static void say_word(struct source_session *s, enum source_state state, const char *line)
@@ -165,7 +165,7 @@ static void say_word(struct source_session *s, enum source_state state, const ch
 	source_session_say(s, line, strlen(line));
 }
 
-static void say_hello(struct source_session *s)
+static void source_session_say_hello(struct source_session *s)
 {
 	char line[300];
 	const struct source_options *o = s->host->options;
@@ -202,7 +202,7 @@ void source_session_rest(struct source_session *s)
 
 /* Hearing */
 
-static void start_tls(struct source_session *s)
+static void source_session_start_tls(struct source_session *s)
 {
 	const struct source_options *o = s->host->options;
 	enum client_tls_offer offer =
@@ -219,13 +219,13 @@ static void start_tls(struct source_session *s)
 
 static void on_shaken(struct smtp_wire *w)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	int resumed = SSL_session_reused(s->tls.ssl);
 	client_tls_tally_suite(s->tls.ssl, s->host->result->suites);
 	source_session_count(s, resumed ? SOURCE_RESUMED : SOURCE_FULL);
 	source_session_end_step(s, resumed ? SOURCE_PHASE_HANDSHAKE_RESUMED : SOURCE_PHASE_HANDSHAKE_FULL);
 	if (s->host->options->tls == SOURCE_STARTTLS)
-		say_hello(s);
+		source_session_say_hello(s);
 	else
 		source_session_move(s, SOURCE_IN_BANNER);
 }
@@ -247,7 +247,7 @@ static void note_offer(struct source_session *s, struct smtp_span text)
 	}
 }
 
-static void on_ehlo(struct source_session *s)
+static void on_source_ehlo(struct source_session *s)
 {
 	source_session_end_step(s, SOURCE_PHASE_EHLO);
 	if (s->host->options->tls != SOURCE_STARTTLS || s->wire.state == SMTP_WIRE_TLS)
@@ -261,11 +261,11 @@ static void on_ehlo(struct source_session *s)
 static void on_refusal(struct source_session *s, const char *text)
 {
 	source_session_count(s, s->code / 100 == 4 ? SOURCE_REFUSED_4 : SOURCE_REFUSED_5);
-	source_session_fail(s, SOURCE_LOST, place(s), text);
+	source_session_fail(s, SOURCE_LOST, source_session_place(s), text);
 }
 
 /* A whole reply came. */
-static void on_reply(struct source_session *s, const char *text)
+static void on_source_reply(struct source_session *s, const char *text)
 {
 	unsigned good = s->code / 100 == 2;
 	if (s->state == SOURCE_IN_MAIL && s->code != 421) {
@@ -286,18 +286,18 @@ static void on_reply(struct source_session *s, const char *text)
 		if (s->host->options->greeting == SOURCE_NO_GREETING)
 			source_session_rest(s);
 		else
-			say_hello(s);
+			source_session_say_hello(s);
 		break;
-	case SOURCE_IN_EHLO: on_ehlo(s); break;
+	case SOURCE_IN_EHLO: on_source_ehlo(s); break;
 	case SOURCE_IN_STARTTLS:
 		source_session_end_step(s, SOURCE_PHASE_STARTTLS);
-		start_tls(s);
+		source_session_start_tls(s);
 		break;
 	default: source_session_rest(s); /* behind RSET */
 	}
 }
 
-static void on_line(struct source_session *s, const struct smtp_line *line)
+static void on_source_line(struct source_session *s, const struct smtp_line *line)
 {
 	struct smtp_reply_line parts;
 	char text[TALLY_TEXT_MAX];
@@ -305,7 +305,7 @@ static void on_line(struct source_session *s, const struct smtp_line *line)
 		fprintf(stderr, "%llu < %.*s\n", (unsigned long long)s->number, (int)line->text.len, line->text.at);
 	if (line->flaws & ~(unsigned)(SMTP_LINE_8BIT | SMTP_LINE_CONTROL) ||
 		smtp_reply_line_parse(line->text, &parts) < 0 || (s->lines > 0 && parts.code != s->code)) {
-		source_session_fail(s, SOURCE_MALFORMED, place(s), "no reply");
+		source_session_fail(s, SOURCE_MALFORMED, source_session_place(s), "no reply");
 		return;
 	}
 	s->code = parts.code;
@@ -320,7 +320,7 @@ static void on_line(struct source_session *s, const struct smtp_line *line)
 		snprintf(text, sizeof text, "%.*s", (int)line->text.len, line->text.at);
 	else
 		text[0] = 0;
-	on_reply(s, text);
+	on_source_reply(s, text);
 	s->lines = 0;
 }
 
@@ -334,18 +334,18 @@ static int prepare_reader(struct source_session *s, const char *data, size_t len
 
 static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	struct smtp_line line;
 	size_t at = 0, taken;
 	if (s->state != SOURCE_IS_READY && s->state != SOURCE_IS_CLOSING) /* READY: the deadline is that of a pause */
 		expect_progress(s);
 	if (prepare_reader(s, data, len) < 0) {
-		source_session_fail(s, SOURCE_LOST, place(s), "out of memory");
+		source_session_fail(s, SOURCE_LOST, source_session_place(s), "out of memory");
 		return len;
 	}
 	while (at < len && s->state != SOURCE_IS_CLOSING && w->state != SMTP_WIRE_SHAKING) {
 		if (smtp_line_read(&s->reader, data + at, len - at, &taken, &line) == SMTP_LINE)
-			on_line(s, &line);
+			on_source_line(s, &line);
 		at += taken;
 	}
 	if (at < len && w->state == SMTP_WIRE_SHAKING) /* RFC 3207 4.2: nothing in clear counts behind the 220 */
@@ -357,9 +357,9 @@ static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 	return len;
 }
 
-static void on_written(struct smtp_wire *w)
+static void on_source_written(struct smtp_wire *w)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	if (s->state == SOURCE_IN_MAIL) {
 		expect_progress(s);
 		source_transaction_write_on(s);
@@ -384,12 +384,12 @@ static void on_connect_failed(struct source_session *s, const char *why)
 		source_session_fail_mail(s);
 }
 
-static void on_connected(struct smtp_wire *w, int uv_error)
+static void on_source_connected(struct smtp_wire *w, int uv_error)
 {
-	struct source_session *s = (struct source_session *)w;
+	struct source_session *s = container_of(w, struct source_session, wire);
 	if (uv_error < 0) {
 		on_connect_failed(s, uv_strerror(uv_error));
-		drop(s, SMTP_WIRE_BY_RESET);
+		source_session_drop(s, SMTP_WIRE_BY_RESET);
 		return;
 	}
 	source_session_count(s, SOURCE_CONNECTED);
@@ -400,7 +400,7 @@ static void on_connected(struct smtp_wire *w, int uv_error)
 	if (s->host->options->proxy_version)
 		source_session_write_proxy_header(s);
 	if (s->host->options->tls == SOURCE_IMPLICIT)
-		start_tls(s);
+		source_session_start_tls(s);
 	else
 		source_session_move(s, SOURCE_IN_BANNER);
 	s->host->on_connect_over(s->host);
@@ -409,10 +409,10 @@ static void on_connected(struct smtp_wire *w, int uv_error)
 static const struct smtp_wire_ops ops = {
 	.on_plain = on_plain,
 	.on_shaken = on_shaken,
-	.on_written = on_written,
-	.on_end = on_end,
-	.on_connected = on_connected,
-	.on_closed = on_closed,
+	.on_written = on_source_written,
+	.on_end = on_source_end,
+	.on_connected = on_source_connected,
+	.on_closed = on_source_closed,
 };
 
 void source_session_connect(struct source_session *s)
@@ -462,7 +462,7 @@ void source_session_abort(struct source_session *s)
 		return;
 	s->has_mail = 0;
 	s->after = SOURCE_FREE;
-	drop(s, SMTP_WIRE_BY_RESET);
+	source_session_drop(s, SMTP_WIRE_BY_RESET);
 }
 
 void source_session_retire(struct source_session *s)
@@ -476,7 +476,7 @@ void source_session_init(struct source_session *s, struct source_host *host, uin
 	memset(s, 0, sizeof *s);
 	s->host = host;
 	s->number = number;
-	s->deadline.fn = on_deadline;
+	s->deadline.fn = on_source_deadline;
 	s->tls.alert = CLIENT_TLS_NO_ALERT;
 }
 

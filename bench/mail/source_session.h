@@ -54,7 +54,7 @@ enum source_state {
 enum source_after_connection { SOURCE_FREE, SOURCE_PAUSES }; /* pauses: something failed */
 
 struct source_session {
-	struct smtp_wire wire; /* first: callbacks get the session back from it */
+	struct smtp_wire wire;
 	struct source_host *host;
 	struct deadline deadline; /* of what it waits for */
 	struct client_tls tls;

@@ -26,7 +26,7 @@ static bool uses_groups(const struct source_session *s)
 }
 
 /* The length of what follows the RCPTs: head and body, with stuffed dots and the end for DATA. */
-static uint64_t content_len(const struct source_session *s)
+static uint64_t source_content_len(const struct source_session *s)
 {
 	return s->head_len + (uses_chunks(s) ? s->host->mail->body_len : s->host->mail->wire_len);
 }
@@ -34,12 +34,12 @@ static uint64_t content_len(const struct source_session *s)
 static uint64_t chunk_len(const struct source_session *s)
 {
 	uint64_t wanted = s->host->options->chunk_len;
-	return wanted > 0 ? wanted : content_len(s);
+	return wanted > 0 ? wanted : source_content_len(s);
 }
 
 static uint64_t chunk_count(const struct source_session *s)
 {
-	return (content_len(s) + chunk_len(s) - 1) / chunk_len(s);
+	return (source_content_len(s) + chunk_len(s) - 1) / chunk_len(s);
 }
 
 static uint64_t step_count(const struct source_session *s)
@@ -68,7 +68,7 @@ const char *source_transaction_place(const struct source_session *s)
 bool source_transaction_is_undecided(const struct source_session *s)
 {
 	return s->state == SOURCE_IN_MAIL && !s->refused && s->said == step_count(s) && s->answered + 1 == s->said &&
-	       s->content_at == content_len(s);
+	       s->content_at == source_content_len(s);
 }
 
 /* Saying */
@@ -94,12 +94,12 @@ static void say_rcpt(struct source_session *s)
 static void say_chunk(struct source_session *s)
 {
 	char line[64];
-	uint64_t left = content_len(s) - s->content_at, len = left < chunk_len(s) ? left : chunk_len(s);
+	uint64_t left = source_content_len(s) - s->content_at, len = left < chunk_len(s) ? left : chunk_len(s);
 	int line_len = snprintf(line, sizeof line, "BDAT %" PRIu64 "%s\r\n", len, len == left ? " LAST" : "");
 	source_session_say(s, line, (size_t)line_len);
 }
 
-static int content_write(struct source_session *s, const char *data, size_t len)
+static int source_content_write(struct source_session *s, const char *data, size_t len)
 {
 	if (smtp_wire_write(&s->wire, data, len) < 0) {
 		source_session_fail(s, SOURCE_LOST, source_transaction_place(s), "cannot write");
@@ -113,13 +113,13 @@ static int write_head(struct source_session *s, uint64_t end)
 {
 	char head[SOURCE_HEAD_MAX];
 	source_mail_head(s->host->mail, s->host->options, s->mail_number, s->made_us, head);
-	return content_write(s, head + s->content_at, (end < s->head_len ? end : s->head_len) - s->content_at);
+	return source_content_write(s, head + s->content_at, (end < s->head_len ? end : s->head_len) - s->content_at);
 }
 
 /* The step that is said now ends at this offset of the content. */
 static uint64_t content_end(const struct source_session *s)
 {
-	uint64_t len = content_len(s), first = 1 + s->host->options->recipients;
+	uint64_t len = source_content_len(s), first = 1 + s->host->options->recipients;
 	if (!uses_chunks(s))
 		return len;
 	uint64_t end = (s->said - first) * chunk_len(s);
@@ -138,7 +138,7 @@ static void write_content(struct source_session *s)
 			continue;
 		}
 		uint64_t from = s->content_at - s->head_len, len = end - s->content_at;
-		if (content_write(s, body + from, len < PENDING_MAX ? (size_t)len : PENDING_MAX) < 0)
+		if (source_content_write(s, body + from, len < PENDING_MAX ? (size_t)len : PENDING_MAX) < 0)
 			return;
 	}
 }
@@ -281,12 +281,12 @@ static bool is_lost_cause(const struct source_session *s, enum step step)
 	return s->answered == s->said && (s->refused || none_accepted) && step != STEP_END;
 }
 
-static void abandon(struct source_session *s, enum step step, unsigned code)
+static void source_transaction_abandon(struct source_session *s, enum step step, unsigned code)
 {
 	s->refused = 1;
 	if (step == STEP_DATA && code == 354) { /* in a group: no recipient, and content is expected all the same */
 		s->said = s->answered + 1;
-		s->content_at = content_len(s);
+		s->content_at = source_content_len(s);
 		source_session_say(s, ".\r\n", 3);
 	} else {
 		end_mail(s);
@@ -308,7 +308,7 @@ void source_transaction_on_reply(struct source_session *s, unsigned code, const 
 	if (s->answered == step_count(s))
 		end_mail(s);
 	else if (is_lost_cause(s, step))
-		abandon(s, step, code);
+		source_transaction_abandon(s, step, code);
 	else
 		say_on(s);
 }

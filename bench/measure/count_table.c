@@ -53,7 +53,7 @@ static int pad_id(const char *id, char out[static COUNT_ID_MAX])
 	return 0;
 }
 
-static uint64_t hash_of(const struct count_table *t, const char id[static COUNT_ID_MAX])
+static uint64_t count_table_hash_of(const struct count_table *t, const char id[static COUNT_ID_MAX])
 {
 	uint64_t hash;
 	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)id, COUNT_ID_MAX, t->hash_key);
@@ -61,19 +61,19 @@ static uint64_t hash_of(const struct count_table *t, const char id[static COUNT_
 }
 
 /* NULL: there is none. */
-static struct entry *find(const struct count_table *t, const char id[static COUNT_ID_MAX])
+static struct entry *count_table_find(const struct count_table *t, const char id[static COUNT_ID_MAX])
 {
-	struct table_link *l = table_first(&t->entries, hash_of(t, id));
+	struct table_link *l = table_first(&t->entries, count_table_hash_of(t, id));
 	while (l && memcmp(container_of(l, struct entry, link)->id, id, COUNT_ID_MAX) != 0)
 		l = table_next(l);
 	return l ? container_of(l, struct entry, link) : NULL;
 }
 
 /* NULL: out of memory. */
-static struct entry *enter(struct count_table *t, const char id[static COUNT_ID_MAX])
+static struct entry *count_table_enter(struct count_table *t, const char id[static COUNT_ID_MAX])
 {
 	struct entry *e = calloc(1, sizeof *e);
-	if (!e || table_add(&t->entries, &e->link, hash_of(t, id)) < 0) {
+	if (!e || table_add(&t->entries, &e->link, count_table_hash_of(t, id)) < 0) {
 		free(e);
 		return NULL;
 	}
@@ -88,10 +88,10 @@ int64_t count_table_add(struct count_table *t, const char *id)
 	int r = pad_id(id, padded);
 	if (r)
 		return r;
-	struct entry *e = find(t, padded);
+	struct entry *e = count_table_find(t, padded);
 	if (!e && t->totals.ids == COUNT_TABLE_MAX)
 		return CSSL_E_FULL;
-	if (!e && !(e = enter(t, padded)))
+	if (!e && !(e = count_table_enter(t, padded)))
 		return CSSL_E_NO_MEMORY;
 	e->count++;
 	t->totals.executions++;
@@ -103,7 +103,7 @@ int64_t count_table_add(struct count_table *t, const char *id)
 uint64_t count_table_get(const struct count_table *t, const char *id)
 {
 	char padded[COUNT_ID_MAX];
-	const struct entry *e = pad_id(id, padded) ? NULL : find(t, padded);
+	const struct entry *e = pad_id(id, padded) ? NULL : count_table_find(t, padded);
 	return e ? e->count : 0;
 }
 

@@ -15,7 +15,7 @@ static unsigned shift_of(uint64_t value)
 	return top > HISTOGRAM_SUB_BITS ? top - HISTOGRAM_SUB_BITS : 0;
 }
 
-static unsigned bucket_of(uint64_t value)
+static unsigned histogram_bucket_of(uint64_t value)
 {
 	unsigned shift = shift_of(value);
 
@@ -23,7 +23,7 @@ static unsigned bucket_of(uint64_t value)
 }
 
 /* The largest value of a bucket. */
-static uint64_t end_of(unsigned bucket)
+static uint64_t histogram_end_of(unsigned bucket)
 {
 	unsigned power = bucket >> HISTOGRAM_SUB_BITS;
 	unsigned shift = power > 1 ? power - 1 : 0;
@@ -42,7 +42,7 @@ void histogram_record(struct histogram *h, uint64_t value)
 		h->max = value;
 	h->count++;
 	h->sum += value;
-	h->buckets[bucket_of(value)]++;
+	h->buckets[histogram_bucket_of(value)]++;
 }
 
 void histogram_add(struct histogram *h, const struct histogram *other)
@@ -73,7 +73,7 @@ uint64_t histogram_percentile(const struct histogram *h, double percent)
 		rank = h->count;
 	while ((seen += h->buckets[i]) < rank && i < HISTOGRAM_BUCKETS - 1) /* a stranger's may have fewer */
 		i++;
-	return end_of(i) < h->max ? end_of(i) : h->max;
+	return histogram_end_of(i) < h->max ? histogram_end_of(i) : h->max;
 }
 
 double histogram_mean(const struct histogram *h)

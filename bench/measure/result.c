@@ -10,7 +10,7 @@
 #define NS_PER_MS  1000000u
 #define HEADER_MAX 128
 
-static const char *header(const struct result_kind *kind, char out[static HEADER_MAX])
+static const char *result_header(const struct result_kind *kind, char out[static HEADER_MAX])
 {
 	snprintf(out, HEADER_MAX, "cssl-bench %s, a result of %s, %zu bytes in order %d\n", CSSL_VERSION, kind->command,
 		kind->size, __BYTE_ORDER__);
@@ -37,7 +37,7 @@ int result_save(FILE *file, const struct result_kind *kind, void *result)
 
 	times->begin_ns += times->begin_ns ? epoch_ns : 0;
 	times->end_ns += times->end_ns ? epoch_ns : 0;
-	const bool wrote = fputs(header(kind, line), file) >= 0 && fwrite(result, kind->size, 1, file) == 1;
+	const bool wrote = fputs(result_header(kind, line), file) >= 0 && fwrite(result, kind->size, 1, file) == 1;
 	return fclose(file) == 0 && wrote ? 0 : CSSL_E_SYSTEM;
 }
 
@@ -47,7 +47,8 @@ int result_read(const char *path, const struct result_kind *kind, void *out)
 
 	errno = 0;
 	FILE *file = fopen(path, "re");
-	const bool is_whole = file && fgets(line, sizeof line, file) && strcmp(line, header(kind, expected)) == 0 &&
+	const bool is_whole = file && fgets(line, sizeof line, file) &&
+			      strcmp(line, result_header(kind, expected)) == 0 &&
 			      fread(out, kind->size, 1, file) == 1 && getc(file) == EOF;
 	if (file)
 		fclose(file);

@@ -21,7 +21,7 @@ static union {
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 /* The kind of the result in that file, which is @wanted if that is known. NULL: it is none, and this has complained. */
-static const struct result_kind *read_one(const char *file, const struct result_kind *wanted, void *out)
+static const struct result_kind *merge_read_one(const char *file, const struct result_kind *wanted, void *out)
 {
 	for (unsigned i = 0; i < KINDS; i++) {
 		if ((!wanted || wanted == kinds[i]) && result_read(file, kinds[i], out) == 0)
@@ -34,13 +34,13 @@ static const struct result_kind *read_one(const char *file, const struct result_
 	return NULL;
 }
 
-static int merge(char **files, unsigned count, unsigned output)
+static int merge_files(char **files, unsigned count, unsigned output)
 {
 	const struct result_kind *kind = NULL;
 	char *each = calloc(count, sizeof sum), *next = each;
 	unsigned done = 0;
 
-	while (each && done < count && (kind = read_one(files[done], kind, next))) {
+	while (each && done < count && (kind = merge_read_one(files[done], kind, next))) {
 		result_add(kind, &sum, next);
 		next += kind->size;
 		done++;
@@ -70,7 +70,7 @@ int merge_main(int argc, char **argv)
 	if (parsed != OPTIONS_PARSED)
 		return parsed;
 	if (optind < argc)
-		return merge(argv + optind, (unsigned)(argc - optind), output);
+		return merge_files(argv + optind, (unsigned)(argc - optind), output);
 	fputs("merge: a FILE is needed\n", stderr);
 	return OPTIONS_BAD;
 }

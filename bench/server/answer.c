@@ -67,15 +67,15 @@ void answer_add_field(struct answer *a, const char *format, ...)
 	a->fields_len += (size_t)len;
 }
 
-static char *put(char *at, const char *text, size_t len)
+static char *answer_put(char *at, const char *text, size_t len)
 {
 	memcpy(at, text, len);
 	return at + len;
 }
 
-static char *put_text(char *at, const char *text)
+static char *answer_put_text(char *at, const char *text)
 {
-	return put(at, text, strlen(text));
+	return answer_put(at, text, strlen(text));
 }
 
 static char *put_number(char *at, uint64_t n)
@@ -86,28 +86,28 @@ static char *put_number(char *at, uint64_t n)
 		digits[sizeof digits - ++used] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n > 0);
-	return put(at, digits + sizeof digits - used, used);
+	return answer_put(at, digits + sizeof digits - used, used);
 }
 
 size_t answer_write_head(const struct answer *a, const struct http_request *to, enum http_persistence persistence,
 	const char *date, const struct agent_identity *id, char out[static ANSWER_HEAD_MAX])
 {
-	char *at = put_text(out, status_line(a->status));
-	at = put_text(at, "Date: ");
-	at = put_text(at, date);
+	char *at = answer_put_text(out, status_line(a->status));
+	at = answer_put_text(at, "Date: ");
+	at = answer_put_text(at, date);
 	if (a->status != 304) {
-		at = put_text(at, "\r\nContent-Type: ");
-		at = put_text(at, a->content_type);
-		at = put_text(at, "\r\nContent-Length: ");
+		at = answer_put_text(at, "\r\nContent-Type: ");
+		at = answer_put_text(at, a->content_type);
+		at = answer_put_text(at, "\r\nContent-Length: ");
 		at = put_number(at, a->length);
 	}
-	at = put_text(at, "\r\n");
-	at = put(at, a->fields, a->fields_len);
-	at = put(at, id->lines, id->len);
+	at = answer_put_text(at, "\r\n");
+	at = answer_put(at, a->fields, a->fields_len);
+	at = answer_put(at, id->lines, id->len);
 	if (persistence == HTTP_CLOSE)
-		at = put_text(at, "Connection: close\r\n");
+		at = answer_put_text(at, "Connection: close\r\n");
 	else if (to->parser.http_minor == 0) /* RFC 9112 9.3: a client of HTTP/1.0 has to be told */
-		at = put_text(at, "Connection: keep-alive\r\n");
-	at = put_text(at, "\r\n");
+		at = answer_put_text(at, "Connection: keep-alive\r\n");
+	at = answer_put_text(at, "\r\n");
 	return (size_t)(at - out);
 }

@@ -41,7 +41,7 @@ static const unsigned moves[HTTP_CONNECTION_STATES] = {
 	[HTTP_CLOSED] = 0,
 };
 
-static void move(struct http_connection *c, enum http_connection_state to)
+static void http_connection_move(struct http_connection *c, enum http_connection_state to)
 {
 	assert(moves[c->state] & 1u << to);
 	c->state = to;
@@ -61,20 +61,20 @@ void http_connection_close(struct http_connection *c)
 {
 	if (c->state == HTTP_CLOSED)
 		return;
-	move(c, HTTP_CLOSED);
+	http_connection_move(c, HTTP_CLOSED);
 	deadline_cancel(&c->deadline);
 	stream_close(&c->stream);
 }
 
 /* Send FIN after the pending output, and give the client time to read. A close with unread input would reset the
  * connection, and our last bytes would be lost (RFC 9112 9.6). */
-static void leave(struct http_connection *c)
+static void http_connection_leave(struct http_connection *c)
 {
 	if (c->peer == PEER_FINISHED && stream_pending(&c->stream) == 0) {
 		http_connection_close(c);
 		return;
 	}
-	move(c, HTTP_LEAVING);
+	http_connection_move(c, HTTP_LEAVING);
 	stream_shutdown(&c->stream);
 	stream_read_start(&c->stream);
 	deadline_set(c->host->worker, &c->deadline, LEAVE_MS);
@@ -82,7 +82,7 @@ static void leave(struct http_connection *c)
 
 static void await_request(struct http_connection *c)
 {
-	move(c, HTTP_READING);
+	http_connection_move(c, HTTP_READING);
 	http_request_next(&c->request);
 	if (c->host->idle_ms)
 		deadline_set(c->host->worker, &c->deadline, c->host->idle_ms);
@@ -91,13 +91,13 @@ static void await_request(struct http_connection *c)
 static void finish_answer(struct http_connection *c)
 {
 	if (c->persistence == HTTP_CLOSE || c->host->persistence == HTTP_CLOSE)
-		leave(c);
+		http_connection_leave(c);
 	else
 		await_request(c);
 }
 
 /* How much of the body may be sent by now. */
-static uint64_t allowance(const struct http_connection *c)
+static uint64_t http_connection_allowance(const struct http_connection *c)
 {
 	if (!c->answer.bytes_per_s)
 		return c->left;
@@ -128,9 +128,9 @@ static int send_piece(struct http_connection *c, size_t len)
 static void send_on(struct http_connection *c)
 {
 	while (c->left > 0 && stream_pending(&c->stream) < OUTPUT_MAX) {
-		uint64_t allowed = allowance(c);
+		uint64_t allowed = http_connection_allowance(c);
 		if (allowed == 0) {
-			move(c, HTTP_PACED);
+			http_connection_move(c, HTTP_PACED);
 			deadline_set(c->host->worker, &c->deadline, PACE_MS);
 			return;
 		}
@@ -140,7 +140,7 @@ static void send_on(struct http_connection *c)
 		}
 	}
 	if (stream_pending(&c->stream) >= OUTPUT_MAX)
-		move(c, HTTP_BLOCKED);
+		http_connection_move(c, HTTP_BLOCKED);
 	else
 		finish_answer(c);
 }
@@ -160,7 +160,7 @@ static const char *date_now(struct http_host *host)
 
 static void send_answer(struct http_connection *c)
 {
-	move(c, HTTP_SENDING);
+	http_connection_move(c, HTTP_SENDING);
 	if (c->host->persistence == HTTP_CLOSE)
 		c->persistence = HTTP_CLOSE;
 	char *out = (char *)stream_reserve(&c->stream, ANSWER_HEAD_MAX);
@@ -184,13 +184,13 @@ static void begin_answer(struct http_connection *c)
 		send_answer(c);
 		return;
 	}
-	move(c, HTTP_HOLDING);
+	http_connection_move(c, HTTP_HOLDING);
 	if (c->answer.delay_ms != ANSWER_NEVER)
 		deadline_set_in_full(c->host->worker, &c->deadline, c->answer.delay_ms);
 }
 
 /* Answer a request whose rest is not wanted. */
-static void refuse(struct http_connection *c)
+static void http_connection_refuse(struct http_connection *c)
 {
 	c->persistence = HTTP_CLOSE;
 	begin_answer(c);
@@ -203,7 +203,7 @@ static void begin_digest(struct http_connection *c)
 	if (c->digest && EVP_DigestInit_ex2(c->digest, c->host->sha256, NULL) == 1)
 		return;
 	answer_status(&c->answer, 500);
-	refuse(c);
+	http_connection_refuse(c);
 }
 
 static void on_head(struct http_connection *c)
@@ -215,12 +215,12 @@ static void on_head(struct http_connection *c)
 		c->request.refusal = 417;
 	if (c->request.refusal) {
 		answer_status(&c->answer, c->request.refusal);
-		refuse(c);
+		http_connection_refuse(c);
 		return;
 	}
 	c->resource = resource_find(c->request.path, http_request_method(&c->request), &c->answer);
 	if (!c->resource && expect) {
-		refuse(c);
+		http_connection_refuse(c);
 		return;
 	}
 	/* RFC 9110 10.1.1: HTTP/1.0 knows no 100. */
@@ -230,7 +230,7 @@ static void on_head(struct http_connection *c)
 		begin_digest(c);
 }
 
-static void on_body(struct http_request *r, const uint8_t *data, size_t len)
+static void on_http_body(struct http_request *r, const uint8_t *data, size_t len)
 {
 	struct http_connection *c = of_request(r);
 	c->body.len += len;
@@ -238,7 +238,7 @@ static void on_body(struct http_request *r, const uint8_t *data, size_t len)
 		EVP_DigestUpdate(c->digest, data, len);
 }
 
-static void on_request(struct http_connection *c)
+static void on_http_request(struct http_connection *c)
 {
 	c->persistence = c->request.persistence;
 	if (c->resource && resource_body_use(c->resource) == BODY_DIGESTED)
@@ -259,10 +259,10 @@ static size_t read_requests(struct http_connection *c, const uint8_t *data, size
 		switch (event) {
 		case HTTP_READ_MORE: break;
 		case HTTP_READ_HEAD: on_head(c); break;
-		case HTTP_READ_DONE: on_request(c); break;
+		case HTTP_READ_DONE: on_http_request(c); break;
 		case HTTP_READ_BAD:
 			answer_status(&c->answer, c->request.refusal);
-			refuse(c);
+			http_connection_refuse(c);
 			break;
 		}
 	}
@@ -314,7 +314,7 @@ static size_t read_preface(struct http_connection *c, const uint8_t *data, size_
 	return taken;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t on_http_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct http_connection *c = of_stream(s);
 	size_t used = 0;
@@ -341,16 +341,16 @@ static void resume_reading(struct http_connection *c)
 	if (stream_kept(&c->stream) > 0)
 		stream_read_again(&c->stream);
 	if (c->state == HTTP_READING && c->peer == PEER_FINISHED)
-		leave(c);
+		http_connection_leave(c);
 	else if (c->state == HTTP_READING)
 		stream_read_start(&c->stream);
 }
 
-static void on_written(struct stream *s, size_t len)
+static void on_http_written(struct stream *s, size_t len)
 {
 	struct http_connection *c = of_stream(s);
 	if (c->state == HTTP_BLOCKED && stream_pending(s) <= OUTPUT_RESUME) {
-		move(c, HTTP_SENDING);
+		http_connection_move(c, HTTP_SENDING);
 		send_on(c);
 		resume_reading(c);
 	} else if (c->state == HTTP_LEAVING && c->peer == PEER_FINISHED && stream_pending(s) == 0) {
@@ -358,7 +358,7 @@ static void on_written(struct stream *s, size_t len)
 	}
 }
 
-static void on_deadline(struct deadline *d)
+static void on_http_deadline(struct deadline *d)
 {
 	struct http_connection *c = container_of(d, struct http_connection, deadline);
 	switch (c->state) {
@@ -367,7 +367,7 @@ static void on_deadline(struct deadline *d)
 		resume_reading(c);
 		return;
 	case HTTP_PACED:
-		move(c, HTTP_SENDING);
+		http_connection_move(c, HTTP_SENDING);
 		send_on(c);
 		resume_reading(c);
 		return;
@@ -376,30 +376,30 @@ static void on_deadline(struct deadline *d)
 	}
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void on_http_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct http_connection *c = of_stream(s);
 	c->peer = PEER_FINISHED;
 	if (end != STREAM_EOF || c->state == HTTP_PREFACE || c->state == HTTP_HOLDING)
 		http_connection_close(c);
 	else if (c->state == HTTP_READING)
-		leave(c);
+		http_connection_leave(c);
 	else if (c->state == HTTP_LEAVING && stream_pending(s) == 0)
 		http_connection_close(c);
 	/* A half-closed client still gets the current answer. */
 }
 
-static void on_closed(struct stream *s)
+static void on_http_closed(struct stream *s)
 {
 	struct http_connection *c = of_stream(s);
 	c->host->on_gone(c->host, c);
 }
 
 static const struct stream_ops stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_closed = on_closed,
+	.on_data = on_http_data,
+	.on_end = on_http_end,
+	.on_written = on_http_written,
+	.on_closed = on_http_closed,
 };
 
 /* Where a header is optional, a client without one says nothing before its first request. */
@@ -417,10 +417,10 @@ int http_connection_open(struct http_connection *c, struct http_host *host, int 
 	c->state = HTTP_PREFACE;
 	c->peer = PEER_OPEN;
 	c->persistence = HTTP_KEEP_ALIVE;
-	c->deadline.fn = on_deadline;
+	c->deadline.fn = on_http_deadline;
 	memset(&c->stream, 0, sizeof c->stream);
 	agent_identity_from_socket(&c->identity, &host->agents, peer);
-	http_request_init(&c->request, on_body);
+	http_request_init(&c->request, on_http_body);
 	int r = stream_open_fd(&c->stream, host->worker, &stream_ops, fd);
 	if (r)
 		return r;
@@ -437,7 +437,7 @@ int http_connection_open(struct http_connection *c, struct http_host *host, int 
 void http_connection_drain(struct http_connection *c)
 {
 	if (c->state == HTTP_READING && c->request.progress == HTTP_IDLE)
-		leave(c);
+		http_connection_leave(c);
 	else if (c->state == HTTP_PREFACE)
 		http_connection_close(c);
 }

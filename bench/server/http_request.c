@@ -15,12 +15,12 @@ static const char *const field_names[HTTP_FIELD_COUNT] = {
 #undef X
 };
 
-static struct http_request *of(llhttp_t *parser)
+static struct http_request *parser_request(llhttp_t *parser)
 {
 	return parser->data;
 }
 
-static void refuse(struct http_request *r, unsigned status)
+static void http_request_refuse(struct http_request *r, unsigned status)
 {
 	if (!r->refusal)
 		r->refusal = status;
@@ -31,21 +31,21 @@ static int charge_head(struct http_request *r, size_t len)
 	r->head_len += (uint32_t)len;
 	if (r->head_len <= HTTP_HEAD_MAX)
 		return HPE_OK;
-	refuse(r, 431);
+	http_request_refuse(r, 431);
 	return -1;
 }
 
 static int on_message_begin(llhttp_t *parser)
 {
-	of(parser)->progress = HTTP_IN_HEAD;
+	parser_request(parser)->progress = HTTP_IN_HEAD;
 	return HPE_OK;
 }
 
 static int on_url(llhttp_t *parser, const char *at, size_t len)
 {
-	struct http_request *r = of(parser);
+	struct http_request *r = parser_request(parser);
 	if (r->target_len + len >= sizeof r->target) {
-		refuse(r, 414);
+		http_request_refuse(r, 414);
 		return charge_head(r, len);
 	}
 	memcpy(r->target + r->target_len, at, len);
@@ -55,7 +55,7 @@ static int on_url(llhttp_t *parser, const char *at, size_t len)
 
 static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 {
-	struct http_request *r = of(parser);
+	struct http_request *r = parser_request(parser);
 	if (r->progress != HTTP_IN_HEAD) /* a trailer */
 		return HPE_OK;
 	size_t room = sizeof r->name - 1 - r->name_len;
@@ -70,7 +70,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 
 static int on_header_field_complete(llhttp_t *parser)
 {
-	struct http_request *r = of(parser);
+	struct http_request *r = parser_request(parser);
 	r->name[r->name_len] = 0;
 	r->name_len = 0;
 	r->value = NULL;
@@ -81,17 +81,17 @@ static int on_header_field_complete(llhttp_t *parser)
 			r->value = &r->fields[f];
 	}
 	if (r->value && r->value->times++ > 0)
-		refuse(r, 400);
+		http_request_refuse(r, 400);
 	return HPE_OK;
 }
 
 static int on_header_value(llhttp_t *parser, const char *at, size_t len)
 {
-	struct http_request *r = of(parser);
+	struct http_request *r = parser_request(parser);
 	if (r->progress != HTTP_IN_HEAD)
 		return HPE_OK;
 	if (r->value && r->value->len + len >= HTTP_FIELD_MAX) {
-		refuse(r, 431);
+		http_request_refuse(r, 431);
 	} else if (r->value) {
 		memcpy(r->value->text + r->value->len, at, len);
 		r->value->len += (uint16_t)len;
@@ -101,7 +101,7 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t len)
 
 static int on_header_value_complete(llhttp_t *parser)
 {
-	struct http_field_value *v = of(parser)->value;
+	struct http_field_value *v = parser_request(parser)->value;
 	if (!v)
 		return HPE_OK;
 	while (v->len > 0 && (v->text[v->len - 1] == ' ' || v->text[v->len - 1] == '\t'))
@@ -127,27 +127,27 @@ static void split_target(struct http_request *r)
 
 static int on_headers_complete(llhttp_t *parser)
 {
-	struct http_request *r = of(parser);
+	struct http_request *r = parser_request(parser);
 	r->progress = HTTP_IN_BODY;
 	split_target(r);
 	/* RFC 9112 3.2: exactly one Host in HTTP/1.1. */
 	if (parser->http_major != 1 || (parser->http_minor > 0 && r->fields[HTTP_FIELD_HOST].times != 1))
-		refuse(r, 400);
+		http_request_refuse(r, 400);
 	/* An offer to upgrade is ignored (RFC 9110 7.8); CONNECT finds no resource. */
 	parser->upgrade = 0;
 	return HPE_PAUSED;
 }
 
-static int on_body(llhttp_t *parser, const char *at, size_t len)
+static int on_http_request_body(llhttp_t *parser, const char *at, size_t len)
 {
-	struct http_request *r = of(parser);
+	struct http_request *r = parser_request(parser);
 	r->on_body(r, (const uint8_t *)at, len);
 	return HPE_OK;
 }
 
 static int on_message_complete(llhttp_t *parser)
 {
-	struct http_request *r = of(parser);
+	struct http_request *r = parser_request(parser);
 	r->progress = HTTP_COMPLETE;
 	r->persistence = llhttp_should_keep_alive(parser) ? HTTP_KEEP_ALIVE : HTTP_CLOSE;
 	return HPE_PAUSED;
@@ -161,7 +161,7 @@ static const llhttp_settings_t settings = {
 	.on_header_value = on_header_value,
 	.on_header_value_complete = on_header_value_complete,
 	.on_headers_complete = on_headers_complete,
-	.on_body = on_body,
+	.on_body = on_http_request_body,
 	.on_message_complete = on_message_complete,
 };
 
@@ -197,7 +197,7 @@ enum http_event http_request_read(struct http_request *r, const uint8_t *data, s
 	}
 	if (e != HPE_PAUSED) {
 		*taken = len;
-		refuse(r, e == HPE_INVALID_VERSION ? 505 : 400);
+		http_request_refuse(r, e == HPE_INVALID_VERSION ? 505 : 400);
 		return HTTP_READ_BAD;
 	}
 	*taken = (size_t)(llhttp_get_error_pos(&r->parser) - (const char *)data);

@@ -21,6 +21,7 @@ static bool list_has(const char *list, const char *etag, bool weak_counts)
 	while (*at) {
 		bool weak = strncmp(at, "W/", 2) == 0;
 		at += weak ? 2 : 0;
+		/* What is not quoted is no tag (RFC 9110 8.8.3), so nothing behind it can be trusted. */
 		if (*at != '"')
 			return false;
 		const char *end = strchr(at + 1, '"');
@@ -39,7 +40,7 @@ static bool list_has(const char *list, const char *etag, bool weak_counts)
 enum { RANGE_VALID, RANGE_INVALID, RANGE_UNSATISFIABLE };
 
 /* Digits at *@at into *@out, at most what 64 bits hold. 0 when there are none. */
-static bool take_number(const char **at, uint64_t *out)
+static bool range_take_number(const char **at, uint64_t *out)
 {
 	uint64_t n = 0;
 	const char *p = *at;
@@ -55,7 +56,7 @@ static bool take_number(const char **at, uint64_t *out)
 static int suffix_range(const char *at, uint64_t size, uint64_t *first, uint64_t *len)
 {
 	uint64_t n;
-	if (!take_number(&at, &n) || *skip_blanks(at))
+	if (!range_take_number(&at, &n) || *skip_blanks(at))
 		return RANGE_INVALID;
 	if (n == 0 || size == 0)
 		return RANGE_UNSATISFIABLE;
@@ -73,9 +74,9 @@ static int parse_range(const char *text, uint64_t size, uint64_t *first, uint64_
 		return suffix_range(at + 1, size, first, len);
 
 	uint64_t from, to = UINT64_MAX;
-	if (!take_number(&at, &from) || *at++ != '-')
+	if (!range_take_number(&at, &from) || *at++ != '-')
 		return RANGE_INVALID;
-	if (take_number(&at, &to) == 0)
+	if (range_take_number(&at, &to) == 0)
 		to = UINT64_MAX;
 	if (*skip_blanks(at) || to < from)
 		return RANGE_INVALID;

@@ -15,14 +15,14 @@ void pattern_make(void)
 }
 
 /* The position of that byte in the period. */
-static size_t place_of(uint64_t size, uint64_t offset)
+static size_t pattern_place_of(uint64_t size, uint64_t offset)
 {
 	return (size_t)((size % PATTERN_PERIOD + offset % PATTERN_PERIOD) % PATTERN_PERIOD);
 }
 
 void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset)
 {
-	size_t at = place_of(size, offset);
+	size_t at = pattern_place_of(size, offset);
 	while (len > 0) {
 		size_t piece = PATTERN_PERIOD - at;
 		if (piece > len)
@@ -36,7 +36,7 @@ void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset)
 
 bool pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset)
 {
-	size_t at = place_of(size, offset);
+	size_t at = pattern_place_of(size, offset);
 	while (len > 0) {
 		size_t piece = PATTERN_PERIOD - at;
 		if (piece > len)

@@ -54,7 +54,7 @@ void resources_destroy(struct resources *all)
 	free(all);
 }
 
-static uint64_t number(const char *text, const char **end)
+static uint64_t resource_number(const char *text, const char **end)
 {
 	uint64_t n = 0;
 	for (; *text >= '0' && *text <= '9'; text++)
@@ -66,7 +66,7 @@ static uint64_t number(const char *text, const char **end)
 int resource_parse_size(const char *text, uint64_t *out)
 {
 	const char *end;
-	uint64_t n = number(text, &end);
+	uint64_t n = resource_number(text, &end);
 	if (end == text)
 		return CSSL_E_RANGE;
 	unsigned shift = *end == 'k' ? 10 : *end == 'm' ? 20 : 0;
@@ -84,7 +84,7 @@ static int query_number(const char *query, const char *name, uint64_t *out)
 		const char *end;
 		if (strncmp(at, name, name_len) != 0 || at[name_len] != '=')
 			continue;
-		*out = number(at + name_len + 1, &end);
+		*out = resource_number(at + name_len + 1, &end);
 		return end == at + name_len + 1 || (*end && *end != '&') ? CSSL_E_RANGE : 0;
 	}
 	return CSSL_E_NOT_FOUND;
@@ -230,7 +230,7 @@ static void answer_totals(
 			t.most));
 }
 
-static void answer_page(
+static void resource_answer_page(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
 	answer_text(out, 200, "text/html; charset=utf-8", all->page, all->page_len);
@@ -267,7 +267,7 @@ static const struct resource table[] = {
 	{ "/count", PATH_EXACT, METHODS_READ, BODY_IGNORED, answer_totals },
 	{ "/count/", PATH_PREFIX, METHODS_READ, BODY_IGNORED, answer_count },
 	{ "/sha256", PATH_EXACT, METHODS_WRITE, BODY_DIGESTED, answer_sha256 },
-	{ "/page", PATH_EXACT, METHODS_READ, BODY_IGNORED, answer_page },
+	{ "/page", PATH_EXACT, METHODS_READ, BODY_IGNORED, resource_answer_page },
 	{ "/page/", PATH_PREFIX, METHODS_READ, BODY_IGNORED, answer_page_part },
 	{ "/slow", PATH_EXACT, METHODS_READ, BODY_IGNORED, answer_slow },
 	{ "/hold", PATH_EXACT, METHODS_READ, BODY_IGNORED, answer_hold },
@@ -292,6 +292,7 @@ const struct resource *resource_find(const char *path, llhttp_method_t method, s
 	const char *allowed[2] = { NULL, NULL };
 	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		const struct resource *r = &table[i];
+		/* A prefix counts only where no exact path fits: the methods of one are not those of the other. */
 		if (!path_fits(r, path) || (r->match == PATH_PREFIX && allowed[0]))
 			continue;
 		if (method < 32 && method_sets[r->methods].methods & 1u << method)

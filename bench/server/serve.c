@@ -66,7 +66,7 @@ static const struct option_command command = { "serve",
 	sizeof rows / sizeof rows[0], OPTIONS_ONLY };
 
 struct server {
-	struct http_host host; /* first: on_gone computes the server's address from it */
+	struct http_host host;
 	enum { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSED } state;
 	uint64_t grace_ms;
 	struct deadline grace;
@@ -87,9 +87,9 @@ static void stop_when_empty(struct server *s)
 	s->signals = NULL;
 }
 
-static void on_gone(struct http_host *host, struct http_connection *c)
+static void on_server_connection_gone(struct http_host *host, struct http_connection *c)
 {
-	struct server *s = (struct server *)host;
+	struct server *s = container_of(host, struct server, host);
 	LIST_REMOVE(c, in);
 	LIST_INSERT_HEAD(&s->free, c, in);
 	stop_when_empty(s);
@@ -104,7 +104,7 @@ static struct http_connection *take_connection(struct server *s)
 	return c;
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void on_server_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct server *s = ctx;
 	struct http_connection *c = take_connection(s);
@@ -123,16 +123,17 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	LIST_INSERT_HEAD(&s->open, c, in);
 }
 
-static void on_listener_closed(void *ctx)
+static void on_server_listener_closed(void *ctx)
 {
 	struct server *s = ctx;
 	s->listeners_open--;
 	stop_when_empty(s);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = on_server_accept,
+	.on_closed = on_server_listener_closed };
 
-static int listen_on(struct server *s, const struct sockaddr *address)
+static int server_listen_on(struct server *s, const struct sockaddr *address)
 {
 	char text[ADDRESS_TEXT_MAX];
 	struct sockaddr_storage bound;
@@ -165,7 +166,7 @@ static void on_grace_over(struct deadline *d)
 	close_connections(s);
 }
 
-static void drain(struct server *s)
+static void server_drain(struct server *s)
 {
 	s->host.persistence = HTTP_CLOSE;
 	for (unsigned i = 0; i < s->listener_count; i++)
@@ -179,13 +180,13 @@ static void drain(struct server *s)
 
 /* Take no more connections, and finish the answers under way, within the grace time. A second call closes all at once.
  */
-static void stop(struct server *s)
+static void server_stop(struct server *s)
 {
 	if (s->state == SERVER_OPEN) {
 		s->state = SERVER_DRAINING;
 		log_event(LOG_INFO, NULL, "stopping", "connections=%llu requests=%llu", (unsigned long long)s->accepted,
 			(unsigned long long)s->host.requests);
-		drain(s);
+		server_drain(s);
 	} else {
 		s->state = SERVER_CLOSED;
 		close_connections(s);
@@ -195,7 +196,7 @@ static void stop(struct server *s)
 		stop_when_empty(s);
 }
 
-static void clear(struct server *s)
+static void server_clear(struct server *s)
 {
 	for (struct http_connection *c = LIST_FIRST(&s->free), *next; c; c = next) {
 		next = LIST_NEXT(c, in);
@@ -207,31 +208,31 @@ static void clear(struct server *s)
 	worker_destroy(s->host.worker);
 }
 
-static void on_signal(void *ctx, int signum)
+static void on_server_signal(void *ctx, int signum)
 {
-	stop(ctx);
+	server_stop(ctx);
 }
 
 /* Logs what failed. */
-static int prepare(struct server *s, const struct serve_options *o)
+static int server_prepare(struct server *s, const struct serve_options *o)
 {
 	static const int stop_signals[] = { SIGTERM, SIGINT };
 	s->host.resources = resources_create();
 	s->host.sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
 	if (!s->host.resources || !s->host.sha256)
 		return -1;
-	s->signals = signals_create(s->host.worker, stop_signals, 2, on_signal, s);
+	s->signals = signals_create(s->host.worker, stop_signals, 2, on_server_signal, s);
 	if (!s->signals)
 		return -1;
 	for (unsigned i = 0; i < o->listen_count; i++) {
-		if (listen_on(s, (const struct sockaddr *)&o->listen[i]))
+		if (server_listen_on(s, (const struct sockaddr *)&o->listen[i]))
 			return -1;
 	}
 	fflush(stdout);
 	return 0;
 }
 
-static int serve(const struct serve_options *o)
+static int server_serve(const struct serve_options *o)
 {
 	static struct server s = { .grace.fn = on_grace_over };
 	s.host = (struct http_host){ .worker = worker_create(0, "serve"),
@@ -239,15 +240,15 @@ static int serve(const struct serve_options *o)
 		.proxy = o->proxy,
 		.idle_ms = o->idle_ms,
 		.persistence = HTTP_KEEP_ALIVE,
-		.on_gone = on_gone };
+		.on_gone = on_server_connection_gone };
 	s.grace_ms = o->grace_ms;
 	if (!s.host.worker)
 		return EXIT_FAILURE;
-	const int failed = prepare(&s, o);
+	const int failed = server_prepare(&s, o);
 	if (failed)
-		stop(&s); /* the worker has to turn until all is closed */
+		server_stop(&s); /* the worker has to turn until all is closed */
 	const int r = worker_run(s.host.worker);
-	clear(&s);
+	server_clear(&s);
 	return r == 0 && !failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -265,7 +266,7 @@ int serve_main(int argc, char **argv)
 	descriptors_raise(0);
 	pattern_make();
 	log_open("cssl-bench", "serve", (enum log_format)o.log_format, (enum log_level)o.log_level, NULL);
-	int r = serve(&o);
+	int r = server_serve(&o);
 	log_close();
 	return r;
 }

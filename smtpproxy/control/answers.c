@@ -54,7 +54,7 @@ static json_t *listeners_json(const struct conf_smtpproxy *c)
 	return out;
 }
 
-static json_t *status(const struct control_view *v, uint64_t after)
+static json_t *answers_status(const struct control_view *v, uint64_t after)
 {
 	return json_pack("{s:s,s:s,s:I,s:I,s:s,s:I,s:I,s:o,s:o}", "name", v->conf->name, "version", v->version, "pid",
 		INT(getpid()), "uptime_s", INT(worker_wall_ms() - v->started_ms) / 1000, "fairness",
@@ -66,13 +66,13 @@ static json_t *status(const struct control_view *v, uint64_t after)
 /* Sessions and senders */
 
 /* A list of at most ANSWERS_ROWS_MAX rows. */
-static json_t *list(const char *name, json_t *rows, uint64_t all)
+static json_t *answers_list(const char *name, json_t *rows, uint64_t all)
 {
 	const int is_cut = all > json_array_size(rows);
 	return json_pack("{s:o,s:I,s:b}", name, rows, "total", INT(all), "truncated", is_cut);
 }
 
-static json_t *session_json(const struct session *s)
+static json_t *answers_session(const struct session *s)
 {
 	json_t *to = s->destination ? address_json((const struct sockaddr *)&s->destination->route.to) : NULL;
 	return json_pack("{s:I,s:o,s:s,s:o*,s:I,s:I}", "connection", INT(s->number), "client", source_json(&s->source),
@@ -80,26 +80,26 @@ static json_t *session_json(const struct session *s)
 		INT(s->tx.done), "accepted", INT(s->tx.accepted));
 }
 
-static json_t *sessions(const struct control_view *v, uint64_t after)
+static json_t *answers_sessions(const struct control_view *v, uint64_t after)
 {
 	json_t *rows = json_array();
 	const struct session *s;
 	LIST_FOREACH(s, &v->home->sessions, next)
 	{
 		if (json_array_size(rows) < ANSWERS_ROWS_MAX)
-			json_array_append_new(rows, session_json(s));
+			json_array_append_new(rows, answers_session(s));
 	}
-	return list("sessions", rows, v->home->count);
+	return answers_list("sessions", rows, v->home->count);
 }
 
-static void add(json_t *object, const char *key, uint64_t n)
+static void answers_add_number(json_t *object, const char *key, uint64_t n)
 {
 	const json_int_t before = json_integer_value(json_object_get(object, key));
 	json_object_set_new(object, key, json_integer(before + (json_int_t)n));
 }
 
 /* The present sessions, by the address of their client. */
-static json_t *senders(const struct control_view *v, uint64_t after)
+static json_t *answers_senders(const struct control_view *v, uint64_t after)
 {
 	json_t *by_address = json_object(), *rows = json_array(), *one;
 	const char *key;
@@ -114,11 +114,11 @@ static json_t *senders(const struct control_view *v, uint64_t after)
 			json_object_set(one, "client", address);
 		}
 		json_decref(address);
-		add(one, "sessions", 1);
-		add(one, "waiting", s->state == SESSION_WAITS);
-		add(one, "sending", s->state >= SESSION_TRIES && s->state <= SESSION_DECIDES);
-		add(one, "transactions", s->tx.done);
-		add(one, "accepted", s->tx.accepted);
+		answers_add_number(one, "sessions", 1);
+		answers_add_number(one, "waiting", s->state == SESSION_WAITS);
+		answers_add_number(one, "sending", s->state >= SESSION_TRIES && s->state <= SESSION_DECIDES);
+		answers_add_number(one, "transactions", s->tx.done);
+		answers_add_number(one, "accepted", s->tx.accepted);
 	}
 	const uint64_t all = json_object_size(by_address);
 	json_object_foreach(by_address, key, one)
@@ -127,7 +127,7 @@ static json_t *senders(const struct control_view *v, uint64_t after)
 			json_array_append(rows, one);
 	}
 	json_decref(by_address);
-	return list("senders", rows, all);
+	return answers_list("senders", rows, all);
 }
 
 /* Destinations and pools */
@@ -152,10 +152,11 @@ static json_t *destination_json(const struct destination *d)
 		address_json((const struct sockaddr *)&d->route.to), "as_sender",
 		is_as_sender ? address_json((const struct sockaddr *)&d->route.as) : NULL, "tls",
 		tls_word(d->route.tls), "name", d->route.name, "tlsa", is_dane ? dane_word(&d->dane) : NULL, "sessions",
-		INT(d->sessions), "connecting", INT(d->in[DESTINATION_OPENING]), "idle", INT(d->in[DESTINATION_IDLE]),
-		"sending", INT(d->in[DESTINATION_LEASED]), "limit", INT(d->share->limit.limit), "ceiling",
-		INT(d->share->limit.ceiling), "waiting", INT(d->turns.count), "waiting_senders", INT(d->turns.senders),
-		"transactions", INT(d->transactions), "accepted", INT(d->accepted), "mean_wait_ms",
+		INT(d->sessions), "connecting", INT(d->onwards.in[DESTINATION_OPENING]), "idle",
+		INT(d->onwards.in[DESTINATION_IDLE]), "sending", INT(d->onwards.in[DESTINATION_LEASED]), "limit",
+		INT(d->share->limit.limit), "ceiling", INT(d->share->limit.ceiling), "waiting",
+		INT(d->wants.turns.count), "waiting_senders", INT(d->wants.turns.senders), "transactions",
+		INT(d->transactions), "accepted", INT(d->accepted), "mean_wait_ms",
 		INT(d->transactions ? d->turn_ms / d->transactions : 0));
 }
 
@@ -166,11 +167,11 @@ static void add_destination(void *ctx, const struct destination *d)
 		json_array_append_new(rows, destination_json(d));
 }
 
-static json_t *destinations(const struct control_view *v, uint64_t after)
+static json_t *answers_destinations(const struct control_view *v, uint64_t after)
 {
 	json_t *rows = json_array();
 	outward_each(v->home->outward, add_destination, rows);
-	return list("destinations", rows, outward_count(v->home->outward));
+	return answers_list("destinations", rows, outward_count(v->home->outward));
 }
 
 json_t *answers_sources(const struct smtpproxy_outward *c, size_t most)
@@ -184,10 +185,10 @@ json_t *answers_sources(const struct smtpproxy_outward *c, size_t most)
 	return rows;
 }
 
-static json_t *pools(const struct control_view *v, uint64_t after)
+static json_t *answers_pools(const struct control_view *v, uint64_t after)
 {
 	const struct smtpproxy_outward *c = &v->conf->outward;
-	return list("sources", answers_sources(c, c->source_count), c->source_count);
+	return answers_list("sources", answers_sources(c, c->source_count), c->source_count);
 }
 
 /* Hooks */
@@ -201,7 +202,7 @@ static json_t *hook_json(const struct hook *k)
 		INT(k->discarded), "changed", INT(k->changed), "failed", INT(k->failed));
 }
 
-static json_t *hooks(const struct control_view *v, uint64_t after)
+static json_t *answers_hooks(const struct control_view *v, uint64_t after)
 {
 	json_t *rows = json_array();
 	const struct hook *k;
@@ -213,7 +214,7 @@ static json_t *hooks(const struct control_view *v, uint64_t after)
 	return json_pack("{s:o,s:I}", "hooks", rows, "held", INT(v->home->held.used));
 }
 
-static json_t *events(const struct control_view *v, uint64_t after)
+static json_t *answers_events(const struct control_view *v, uint64_t after)
 {
 	return event_log_answer(v->home->events, after, EVENTS_MAX);
 }
@@ -226,13 +227,13 @@ static const struct route {
 	const char *help;
 } routes[] = {
 	{ "/v1", index_of_all, "this list" },
-	{ "/v1/status", status, "the process, its listeners and counters" },
-	{ "/v1/sessions", sessions, "senders' connections" },
-	{ "/v1/senders", senders, "senders' connections by the address of the sender" },
-	{ "/v1/destinations", destinations, "receivers, their connections, and who waits for one" },
-	{ "/v1/pools", pools, "the addresses that connections come from" },
-	{ "/v1/hooks", hooks, "programs that judge mail, and the bytes of messages that wait for them" },
-	{ "/v1/events", events, "the newest records of transactions; ?after=N: those behind number N" },
+	{ "/v1/status", answers_status, "the process, its listeners and counters" },
+	{ "/v1/sessions", answers_sessions, "senders' connections" },
+	{ "/v1/senders", answers_senders, "senders' connections by the address of the sender" },
+	{ "/v1/destinations", answers_destinations, "receivers, their connections, and who waits for one" },
+	{ "/v1/pools", answers_pools, "the addresses that connections come from" },
+	{ "/v1/hooks", answers_hooks, "programs that judge mail, and the bytes of messages that wait for them" },
+	{ "/v1/events", answers_events, "the newest records of transactions; ?after=N: those behind number N" },
 };
 
 #define ROUTES (sizeof routes / sizeof routes[0])
@@ -261,16 +262,10 @@ json_t *answers_find(const struct control_view *v, const char *path, uint64_t af
 
 /* Metrics */
 
-void answers_gauge(FILE *f, const char *name, const char *help, int64_t n)
-{
-	fprintf(f, "# HELP smtpproxy_%s %s\n# TYPE smtpproxy_%s gauge\nsmtpproxy_%s %" PRId64 "\n", name, help, name,
-		name, n);
-}
-
 static void count_waiting(void *ctx, const struct destination *d)
 {
 	uint64_t *waiting = ctx;
-	*waiting += d->turns.count;
+	*waiting += d->wants.turns.count;
 }
 
 char *answers_metrics(const struct control_view *v)
@@ -288,7 +283,7 @@ char *answers_metrics(const struct control_view *v)
 	fprintf(f, "smtpproxy_" #name "_total %" PRIu64 "\n", v->home->counters->name);
 	SMTPPROXY_COUNTERS(X)
 #undef X
-	replies_write(outward_home(v->home->outward)->replies, f);
+	replies_write(v->replies, f);
 	outward_each(v->home->outward, count_waiting, &waiting);
 	answers_gauge(f, "sessions_now", "senders' connections now", v->home->count);
 	answers_gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));

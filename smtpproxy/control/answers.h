@@ -15,6 +15,7 @@
 struct control_view {
 	const struct conf_smtpproxy *conf;
 	const struct sender_home *home;
+	const struct replies *replies; /* that receivers gave */
 	const char *version;
 	int64_t started_ms; /* by the wall clock */
 };

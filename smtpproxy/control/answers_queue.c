@@ -142,7 +142,7 @@ static json_t *messages_json(const struct control_view *v, uint64_t after)
 		json_array_size(list.rows) >= ANSWERS_ROWS_MAX);
 }
 
-static json_t *text_json(struct smtp_span text)
+static json_t *span_json(struct smtp_span text)
 {
 	json_t *out = json_stringn(text.at, text.len);
 
@@ -160,10 +160,10 @@ static void add_recipients(json_t *out, const struct envelope *e, const struct f
 		const char *fate = f->fate == FATE_DELIVERED ? "delivered" : f->fate == FATE_FAILED ? "failed" : "open";
 
 		json_array_append_new(rows,
-			json_pack("{s:o,s:s,s:s}", "to", text_json(one.mailbox), "fate", fate, "reply", f->reply));
+			json_pack("{s:o,s:s,s:s}", "to", span_json(one.mailbox), "fate", fate, "reply", f->reply));
 	}
-	json_object_set_new(out, "from", text_json(e->sender));
-	json_object_set_new(out, "client", text_json(e->client));
+	json_object_set_new(out, "from", span_json(e->sender));
+	json_object_set_new(out, "client", span_json(e->client));
 	json_object_set_new(out, "recipients", rows);
 }
 
@@ -253,6 +253,7 @@ static enum answers_act act_on_destination(struct queue *q, const char *rest)
 	for (size_t i = 0; i < len; i++)
 		lower[i] = (uint8_t)tolower((unsigned char)rest[i]);
 	d = destination_of(q, name);
+	/* The order has both values. The one that the path does not name stays as it is. */
 	flow = d ? d->flow : DESTINATION_FLOWS;
 	rate = d ? d->rate : 0;
 	if (!strcmp(slash, "/stop"))
@@ -280,6 +281,7 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 		return ACT_DONE;
 	}
 	id = strtoull(path + head + 1, &end, 16);
+	/* The id has to end where the word begins, so that no part of one names another message. */
 	if (*end != '/' || !queue_find(q, id))
 		return ACT_UNKNOWN;
 	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
@@ -289,6 +291,12 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 }
 
 /* Metrics */
+
+void answers_gauge(FILE *f, const char *name, const char *help, int64_t n)
+{
+	fprintf(f, "# HELP smtpproxy_%s %s\n# TYPE smtpproxy_%s gauge\nsmtpproxy_%s %" PRId64 "\n", name, help, name,
+		name, n);
+}
 
 static void backup_metrics(FILE *f, const struct queue_stats *s)
 {

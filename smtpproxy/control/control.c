@@ -18,7 +18,7 @@
 #define CLIENT_S          10u
 #define CONNECTION_MEMORY (32u * 1024u)
 
-struct control {
+struct control_socket {
 	struct worker *worker;
 	const struct control_view *view;
 	struct MHD_Daemon *daemon;
@@ -29,7 +29,7 @@ struct control {
 /* Requests */
 
 /* Takes over @text. */
-static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, const char *type, char *text)
+static enum MHD_Result control_reply(struct MHD_Connection *connection, unsigned status, const char *type, char *text)
 {
 	if (!text)
 		return MHD_NO;
@@ -40,12 +40,12 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status,
 	return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *why)
+static enum MHD_Result control_refuse(struct MHD_Connection *connection, unsigned status, const char *why)
 {
 	json_t *body = json_pack("{s:s}", "error", why);
 	char *text = json_dumps(body, JSON_COMPACT);
 	json_decref(body);
-	return reply(connection, status, "application/json", text);
+	return control_reply(connection, status, "application/json", text);
 }
 
 static uint64_t number_after(struct MHD_Connection *connection)
@@ -55,37 +55,37 @@ static uint64_t number_after(struct MHD_Connection *connection)
 	return text && smtp_span_number(smtp_span_of(text), UINT64_MAX, &n) == 0 ? n : 0;
 }
 
-static enum MHD_Result answer(struct control *c, struct MHD_Connection *connection, const char *path)
+static enum MHD_Result control_answer(struct control_socket *c, struct MHD_Connection *connection, const char *path)
 {
 	if (strcmp(path, "/metrics") == 0)
-		return reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", answers_metrics(c->view));
+		return control_reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", answers_metrics(c->view));
 	json_t *body = answers_find(c->view, path, number_after(connection));
 	if (!body)
-		return refuse(connection, MHD_HTTP_NOT_FOUND, "no such path; GET /v1 lists them");
+		return control_refuse(connection, MHD_HTTP_NOT_FOUND, "no such path; GET /v1 lists them");
 	char *text = json_dumps(body, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
 	json_decref(body);
-	return reply(connection, MHD_HTTP_OK, "application/json", text);
+	return control_reply(connection, MHD_HTTP_OK, "application/json", text);
 }
 
-static enum MHD_Result act(struct control *c, struct MHD_Connection *connection, const char *path)
+static enum MHD_Result control_act(struct control_socket *c, struct MHD_Connection *connection, const char *path)
 {
 	json_t *question;
 	switch (answers_queue_act(c->view, path)) {
-	case ACT_DONE: return reply(connection, MHD_HTTP_OK, "application/json", strdup("{}"));
+	case ACT_DONE: return control_reply(connection, MHD_HTTP_OK, "application/json", strdup("{}"));
 	case ACT_REFUSED:
-		return refuse(
+		return control_refuse(
 			connection, MHD_HTTP_CONFLICT, "the state of the message or of the queue does not allow it");
 	default: break;
 	}
 	question = answers_find(c->view, path, 0);
 	json_decref(question);
-	return question ? refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET")
-			: refuse(connection, MHD_HTTP_NOT_FOUND, "no such message, destination or action");
+	return question ? control_refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET")
+			: control_refuse(connection, MHD_HTTP_NOT_FOUND, "no such message, destination or action");
 }
 
 /* libmicrohttpd calls once for the head, and again behind it. */
-static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *path, const char *method,
-	const char *version, const char *data, size_t *len, void **seen)
+static enum MHD_Result on_control_request(void *ctx, struct MHD_Connection *connection, const char *path,
+	const char *method, const char *version, const char *data, size_t *len, void **seen)
 {
 	static char behind_head;
 	if (!*seen) {
@@ -97,15 +97,15 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		return MHD_YES;
 	}
 	if (strcmp(method, MHD_HTTP_METHOD_POST) == 0)
-		return act(ctx, connection, path);
+		return control_act(ctx, connection, path);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and POST");
-	return answer(ctx, connection, path);
+		return control_refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and POST");
+	return control_answer(ctx, connection, path);
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void on_control_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
-	struct control *c = ctx;
+	struct control_socket *c = ctx;
 	const struct sockaddr *a = (const struct sockaddr *)peer;
 	MHD_add_connection(c->daemon, fd, a, sizeof a->sa_family); /* refused: it has closed @fd */
 	http_loop_run(&c->loop);
@@ -113,23 +113,24 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 
 /* Opening and closing */
 
-static void on_listener_closed(void *ctx)
+static void on_control_listener_closed(void *ctx)
 {
 	free(ctx);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = on_control_accept,
+	.on_closed = on_control_listener_closed };
 
-static int start_daemon(struct control *c)
+static int start_daemon(struct control_socket *c)
 {
-	c->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, c,
+	c->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_control_request, c,
 		MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, CLIENT_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
 		MHD_OPTION_END);
 	return c->daemon ? http_loop_start(&c->loop, c->worker, c->daemon) : CSSL_E_NO_MEMORY;
 }
 
-static int open_socket(struct control *c, const char *path, int fd, char *error, size_t error_cap)
+static int control_open_socket(struct control_socket *c, const char *path, int fd, char *error, size_t error_cap)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int r = 0;
@@ -143,27 +144,27 @@ static int open_socket(struct control *c, const char *path, int fd, char *error,
 	return -1;
 }
 
-int control_fd(const struct control *c)
+int control_socket_fd(const struct control_socket *c)
 {
 	return listener_fd(c->listener);
 }
 
-struct control *control_create(
+struct control_socket *control_socket_create(
 	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap)
 {
-	struct control *c = calloc(1, sizeof *c);
+	struct control_socket *c = calloc(1, sizeof *c);
 	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start", path);
 	if (!c)
 		return NULL;
 	c->worker = w;
 	c->view = view;
-	if (start_daemon(c) == 0 && open_socket(c, path, fd, error, error_cap) == 0)
+	if (start_daemon(c) == 0 && control_open_socket(c, path, fd, error, error_cap) == 0)
 		return c;
-	control_destroy(c);
+	control_socket_destroy(c);
 	return NULL;
 }
 
-void control_destroy(struct control *c)
+void control_socket_destroy(struct control_socket *c)
 {
 	if (!c)
 		return;
@@ -171,7 +172,7 @@ void control_destroy(struct control *c)
 	if (c->daemon)
 		MHD_stop_daemon(c->daemon);
 	if (c->listener)
-		listener_close(c->listener); /* on_listener_closed() frees */
+		listener_close(c->listener); /* on_control_listener_closed() frees */
 	else
 		free(c);
 }

@@ -6,19 +6,19 @@
 
 #include "smtpproxy/control/answers.h"
 
-struct control;
+struct control_socket;
 
 /* Listen at @path, with mode 0600, or take over @fd (not -1), which listens there. @view has to outlive it. NULL
  * with @error.
  */
-struct control *control_create(
+struct control_socket *control_socket_create(
 	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap);
 
 /* The listening socket. The control keeps it. */
-int control_fd(const struct control *c);
+int control_socket_fd(const struct control_socket *c);
 
 /* NULL is legal. The memory is freed when its handles are closed. */
-void control_destroy(struct control *c);
+void control_socket_destroy(struct control_socket *c);
 
 /* A UNIX socket for other programs of this host, as RAgent's dashboard. Whoever connects gets one JSON object
  * (summary_make()), and the end. Nothing that it sends is read as a question, so nobody can change anything by it. */

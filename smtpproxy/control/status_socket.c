@@ -19,7 +19,7 @@
 #define FRESH_MS    1000u
 
 struct reader {
-	struct stream stream; /* first */
+	struct stream stream;
 	struct deadline deadline;
 	struct status_socket *socket;
 	LIST_ENTRY(reader) next;
@@ -35,7 +35,7 @@ struct status_socket {
 	unsigned open; /* its owner, the listener, and the readers */
 };
 
-static void release(struct status_socket *s)
+static void status_socket_release(struct status_socket *s)
 {
 	if (--s->open > 0)
 		return;
@@ -45,35 +45,37 @@ static void release(struct status_socket *s)
 
 /* Readers */
 
-static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
+static size_t on_status_data(struct stream *stream, uint8_t *data, size_t len)
 {
 	return len; /* no question has an effect */
 }
 
-static void on_end(struct stream *stream, enum stream_end end, int uv_error)
+static void on_status_end(struct stream *stream, enum stream_end end, int uv_error)
 {
 	stream_close(stream);
 }
 
-static void on_closed(struct stream *stream)
+static void on_status_closed(struct stream *stream)
 {
-	struct reader *r = (struct reader *)stream;
+	struct reader *r = container_of(stream, struct reader, stream);
 	struct status_socket *s = r->socket;
 
 	deadline_cancel(&r->deadline);
 	LIST_REMOVE(r, next);
 	free(r);
-	release(s);
+	status_socket_release(s);
 }
 
-static void on_deadline(struct deadline *d)
+static void on_status_deadline(struct deadline *d)
 {
 	stream_close(&container_of(d, struct reader, deadline)->stream);
 }
 
-static const struct stream_ops stream_ops = { .on_data = on_data, .on_end = on_end, .on_closed = on_closed };
+static const struct stream_ops stream_ops = {
+	.on_data = on_status_data, .on_end = on_status_end, .on_closed = on_status_closed
+};
 
-static const char *text_of(struct status_socket *s)
+static const char *status_socket_text_of(struct status_socket *s)
 {
 	const uint64_t now_ms = worker_now_ms(s->worker);
 
@@ -85,11 +87,11 @@ static const char *text_of(struct status_socket *s)
 	return s->text ? s->text : "{}";
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void on_status_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct status_socket *s = ctx;
 	struct reader *r = s->open < READERS_MAX + 2 ? calloc(1, sizeof *r) : NULL;
-	const char *text = text_of(s);
+	const char *text = status_socket_text_of(s);
 
 	if (!r) {
 		close(fd);
@@ -100,7 +102,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 		return;
 	}
 	r->socket = s;
-	r->deadline.fn = on_deadline;
+	r->deadline.fn = on_status_deadline;
 	s->open++;
 	LIST_INSERT_HEAD(&s->readers, r, next);
 	deadline_set(s->worker, &r->deadline, READER_MS);
@@ -111,12 +113,13 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 
 /* Opening and closing */
 
-static void on_listener_closed(void *ctx)
+static void on_status_listener_closed(void *ctx)
 {
-	release(ctx);
+	status_socket_release(ctx);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = on_status_accept,
+	.on_closed = on_status_listener_closed };
 
 struct status_socket *status_socket_create(
 	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap)
@@ -157,5 +160,5 @@ void status_socket_destroy(struct status_socket *s)
 	LIST_FOREACH(r, &s->readers, next)
 	stream_close(&r->stream); /* freed later, by on_closed */
 	listener_close(s->listener);
-	release(s);
+	status_socket_release(s);
 }

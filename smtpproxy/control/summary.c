@@ -16,7 +16,7 @@ struct busiest {
 	} at[SUMMARY_ROWS_MAX];
 };
 
-static void keep(struct busiest *b, uint64_t load, const void *object)
+static void busiest_keep(struct busiest *b, uint64_t load, const void *object)
 {
 	unsigned i = b->count < SUMMARY_ROWS_MAX ? b->count++ : SUMMARY_ROWS_MAX;
 
@@ -43,7 +43,7 @@ static json_t *rows_json(const struct busiest *b, json_t *(*row)(const void *obj
 
 static void keep_destination(void *ctx, const struct destination *d)
 {
-	keep(ctx, (uint64_t)d->turns.count + d->in[DESTINATION_LEASED], d);
+	busiest_keep(ctx, (uint64_t)d->wants.turns.count + d->onwards.in[DESTINATION_LEASED], d);
 }
 
 static json_t *destination_json(const void *object)
@@ -53,9 +53,10 @@ static json_t *destination_json(const void *object)
 
 	address_format((const struct sockaddr *)&d->route.to, text);
 	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address", text, "limit", INT(d->share->limit.limit),
-		"ceiling", INT(d->share->limit.ceiling), "sending", INT(d->in[DESTINATION_LEASED]), "idle",
-		INT(d->in[DESTINATION_IDLE]), "waiting", INT(d->turns.count), "transactions", INT(d->transactions),
-		"accepted", INT(d->accepted), "mean_wait_ms", INT(d->transactions ? d->turn_ms / d->transactions : 0));
+		"ceiling", INT(d->share->limit.ceiling), "sending", INT(d->onwards.in[DESTINATION_LEASED]), "idle",
+		INT(d->onwards.in[DESTINATION_IDLE]), "waiting", INT(d->wants.turns.count), "transactions",
+		INT(d->transactions), "accepted", INT(d->accepted), "mean_wait_ms",
+		INT(d->transactions ? d->turn_ms / d->transactions : 0));
 }
 
 static json_t *destinations_json(const struct control_view *v)
@@ -110,7 +111,7 @@ static int keep_line(void *ctx, const struct queue_destination *d)
 
 	l->deferred += d->deferred;
 	l->held += d->held;
-	keep(&l->busiest, d->count, d);
+	busiest_keep(&l->busiest, d->count, d);
 	return 0;
 }
 

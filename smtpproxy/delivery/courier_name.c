@@ -1,16 +1,17 @@
-/* courier_name.c: names of deliveries, for a next hop that speaks XCSSLTX (doc/xcssltx.md). The id is made of the
- * queue's name and the message's id, so that the process that reads the queue back knows it without any note. The
- * number is that of the attempt. When nobody knows how an attempt ended, the next one asks first.
+/* courier_name.c: the id is made of the queue's name and the message's id, so that the process that reads the queue
+ * back knows it without any note. The number is that of the attempt. When nobody knows how an attempt ended, the next
+ * one asks first.
  *
  * A transaction of which the receiver refuses some recipients is begun again without a name: a later process would not
  * know which ones. */
+#include "smtpproxy/delivery/courier_name.h"
+
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "smtp/tx_name.h"
-#include "smtpproxy/delivery/courier.h"
 
 #define ASKED_MAX 4u /* questions of one courier; the receiver refuses numbers without reason then */
 
@@ -23,7 +24,7 @@ void courier_name_begin(struct courier *c, struct destination_goal *goal)
 	if (q->xcssltx == CONF_OFF || c->way.hop != WAY_HOP_OF_QUEUE)
 		return;
 	goal->unique_id = c->unique_id;
-	if (c->probe) {
+	if (c->errand->task == COURIER_PROBES) {
 		randombytes_buf(c->unique_id, sizeof c->unique_id);
 		return;
 	}
@@ -33,7 +34,7 @@ void courier_name_begin(struct courier *c, struct destination_goal *goal)
 	c->naming = c->mail.past == QUEUE_IN_DOUBT ? COURIER_ASKS_FIRST : COURIER_NAMED;
 }
 
-static struct smtp_tx_name name_of(const struct courier *c)
+static struct smtp_tx_name courier_name_of(const struct courier *c)
 {
 	struct smtp_tx_name name = { .number = c->mail.attempts + 1u };
 
@@ -43,26 +44,25 @@ static struct smtp_tx_name name_of(const struct courier *c)
 
 int courier_name_write(const struct courier *c, char *out, size_t cap)
 {
-	const struct smtp_tx_name name = name_of(c);
+	const struct smtp_tx_name name = courier_name_of(c);
 
 	if (c->naming != COURIER_NAMED)
 		return 0;
 	return snprintf(out, cap, " XCSSLTX=%s/%" PRIu64, name.id, name.number);
 }
 
-void courier_name_ask(struct courier *c)
+size_t courier_name_ask(struct courier *c, uint8_t *out, size_t cap)
 {
-	struct smtp_tx_question question = { .name = name_of(c) };
+	struct smtp_tx_question question = { .name = courier_name_of(c) };
 	const struct smtp_span key = smtp_ehlo_params(&c->onward->greeting.words->offers, SMTP_CAP_XCSSLTX);
-	uint8_t line[256];
-	struct wire_writer w = wire_writer(line, sizeof line);
+	struct wire_writer w = wire_writer(out, cap);
 
 	smtp_span_copy(key, question.entry, sizeof question.entry);
 	smtp_tx_question_write(&w, &question);
 	c->asked++;
 	c->naming = COURIER_ASKS_FIRST;
 	c->parts->counters->deliveries_asked++;
-	courier_say(c, COURIER_ASK, (const char *)line, (int)wire_writer_len(&w));
+	return (size_t)wire_writer_len(&w);
 }
 
 enum courier_next courier_name_begins(struct courier *c)

@@ -1,11 +1,13 @@
 /* courier_settle.c: the end of a delivery. The queue deletes the message or tries it again later, or tells its sender
  * which recipients failed. */
+#include "smtpproxy/delivery/courier_settle.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "net/address.h"
 #include "smtp/domain.h"
-#include "smtpproxy/delivery/courier.h"
+#include "smtpproxy/delivery/notice.h"
 
 static uint32_t backoff_ms(const struct courier *c)
 {
@@ -40,7 +42,7 @@ bool courier_has_expired(const struct courier *c)
 }
 
 /* For recipients that expire, the last reply stays the reason. */
-static void expire(struct courier *c)
+static void courier_expire(struct courier *c)
 {
 	static const char text[] = "451 4.4.7 Message expired";
 
@@ -55,7 +57,7 @@ static void expire(struct courier *c)
 }
 
 /* No recipient is open. */
-static void conclude(struct courier *c)
+static void courier_conclude(struct courier *c)
 {
 	const unsigned failed = fates_count(&c->fates, FATE_FAILED);
 
@@ -73,13 +75,13 @@ void courier_settle(struct courier *c)
 {
 	struct queue *q = c->parts->queue;
 
-	if (c->probe)
+	if (c->errand->task == COURIER_PROBES)
 		return;
 	fates_unsend(&c->fates);
 	if (courier_has_expired(c))
-		expire(c);
+		courier_expire(c);
 	if (!fates_count(&c->fates, FATE_OPEN)) {
-		conclude(c);
+		courier_conclude(c);
 	} else if (c->naming == COURIER_ASKS_FIRST) { /* its name will be asked for, so the attempt does not count */
 		c->parts->counters->delivery_retries++;
 		queue_put_back(q, c->mail.id, queue_now_ms(q) + backoff_ms(c), QUEUE_IN_DOUBT);
@@ -107,6 +109,7 @@ static void set_fate(struct courier *c, unsigned at, enum fate fate, const char 
 void courier_note_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	char text[FATE_REPLY_MAX + 1];
+	/* DATA and RSET deliver nothing by a 2xx. A demand for TLS is no failure: the message goes again, with TLS. */
 	bool takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
 	enum fate fate = line->code / 100 == 5 && c->demand != COURIER_DEMANDS_TLS ? FATE_FAILED : FATE_OPEN;
 

@@ -28,25 +28,42 @@ enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOP
 /* Which lines the next turn looks at. ALL_LINES: memory for the note of a line was short, or a limit rose. */
 enum delivery_scope { DELIVERY_NOTED_LINES, DELIVERY_ALL_LINES };
 
+/* RESTS: nothing is to do until a message comes or a courier ends. */
+enum delivery_look { DELIVERY_RESTS, DELIVERY_LOOKS };
+
+/* MISSED: limits.destinations were in use when its last courier looked for a place of its receiver. */
+enum delivery_place { DELIVERY_PLACE_HOPED, DELIVERY_PLACE_MISSED };
+
 TAILQ_HEAD(delivery_looks, delivery_line);
+
+/* The deliveries to one destination of the queue. */
+struct delivery_line {
+	struct delivery *delivery;
+	struct table_link link;
+	TAILQ_ENTRY(delivery_line) look_next;
+	enum delivery_look look;
+	enum delivery_place place;
+	uint64_t try_ms; /* MISSED: until then it waits for a place that is free */
+	unsigned under_way;
+	char name[];
+};
 
 struct delivery {
 	struct delivery_parts parts;
 	struct timer *timer;
 	struct turn_end turn;
 	struct deadline deadline;
-	LIST_HEAD(, courier) couriers;
+	struct couriers couriers;
 	struct table lines;               /* by name: with couriers, or to be looked at */
 	struct delivery_looks now, later; /* at the end of the turn; when the timer comes */
 	enum delivery_scope scope;
-	unsigned under_way;
 	unsigned without_place; /* lines */
 	enum delivery_state state;
 	void (*done)(void *ctx);
 	void *done_ctx;
 };
 
-static struct delivery_line *of_link(struct table_link *link)
+static struct delivery_line *delivery_line_of(struct table_link *link)
 {
 	return link ? container_of(link, struct delivery_line, link) : NULL;
 }
@@ -57,9 +74,9 @@ static struct delivery_line *line_of(struct delivery *d, const char *name)
 	uint64_t hash;
 
 	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)name, strlen(name), source_key);
-	l = of_link(table_first(&d->lines, hash));
+	l = delivery_line_of(table_first(&d->lines, hash));
 	while (l && strcmp(l->name, name))
-		l = of_link(table_next(&l->link));
+		l = delivery_line_of(table_next(&l->link));
 	if (l)
 		return l;
 	l = calloc(1, sizeof *l + strlen(name) + 1);
@@ -67,6 +84,7 @@ static struct delivery_line *line_of(struct delivery *d, const char *name)
 		free(l);
 		return NULL;
 	}
+	l->delivery = d;
 	strcpy(l->name, name);
 	return l;
 }
@@ -130,11 +148,20 @@ static void miss_place(struct delivery *d, struct delivery_line *l)
 	l->try_ms = worker_now_ms(d->parts.worker) + (in_ms > PLACE_MS ? in_ms : PLACE_MS);
 }
 
-void delivery_add(struct delivery *d, struct courier *c)
+static void on_line_courier_over(struct courier *c, enum courier_line when)
 {
-	LIST_INSERT_HEAD(&d->couriers, c, next);
-	d->under_way++;
+	struct delivery_line *l = c->sender;
+	struct delivery *d = l->delivery;
+
+	l->under_way--;
+	if (when == COURIER_LINE_NOW)
+		hope_for_place(d, l);
+	else
+		miss_place(d, l);
+	note_line(when == COURIER_LINE_NOW ? &d->now : &d->later, l);
 }
+
+static const struct courier_errand line_errand = { .task = COURIER_DELIVERS, .on_over = on_line_courier_over };
 
 /* 0: it took a message, which is under way. Else why not, as queue_take(). LATER: its receiver has no place, or the
  * message's delivery is over already. A line with couriers has its place. */
@@ -152,20 +179,19 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 	r = queue_take(d->parts.queue, name, &mail);
 	if (r)
 		return r;
-	c = courier_create(d, &d->parts, l, &mail);
+	c = courier_create(&d->parts, &line_errand, l, &mail);
 	if (!c) {
 		log_no_memory(l);
 		queue_put_back(d->parts.queue, mail.id, 0, QUEUE_CLEAR);
 		return QUEUE_LATER;
 	}
 	l->under_way++;
-	delivery_add(d, c);
 	courier_start(c, l->name);
 	return l->under_way > before ? 0 : QUEUE_LATER;
 }
 
 /* When a courier ends, its line is looked at again. */
-static void look_at(struct delivery *d, struct delivery_line *l)
+static void delivery_look_at(struct delivery *d, struct delivery_line *l)
 {
 	int r = 0;
 
@@ -191,19 +217,19 @@ static void look_at_lines(struct delivery *d)
 	while ((l = TAILQ_FIRST(&lines)) && queue_may_take(d->parts.queue)) {
 		TAILQ_REMOVE(&lines, l, look_next);
 		l->look = DELIVERY_RESTS;
-		look_at(d, l);
+		delivery_look_at(d, l);
 	}
 	TAILQ_CONCAT(&lines, &d->now, look_next);
 	TAILQ_CONCAT(&d->now, &lines, look_next);
 }
 
-static void look(struct turn_end *t)
+static void on_delivery_turn_end(struct turn_end *t)
 {
 	struct delivery *d = container_of(t, struct delivery, turn);
 
 	if (d->state == DELIVERY_RUNS && queue_may_deliver(d->parts.queue))
 		look_at_lines(d);
-	if (d->state != DELIVERY_STOPS || d->under_way)
+	if (d->state != DELIVERY_STOPS || d->couriers.count)
 		return;
 	d->state = DELIVERY_STOPPED;
 	timer_stop(d->timer);
@@ -218,7 +244,7 @@ static bool may_be_stopped(const struct courier *c)
 	return c->state == COURIER_DOT && c->onward && onward_unconfirmed(c->onward);
 }
 
-static void on_timer(void *ctx)
+static void on_delivery_timer(void *ctx)
 {
 	struct delivery *d = ctx;
 	struct courier *c, *next;
@@ -226,13 +252,13 @@ static void on_timer(void *ctx)
 	/* The lease held when these dots were said, and is over. A dot that is still here or in the kernel could reach
 	 * the receiver behind the new owner's. */
 	if (d->state == DELIVERY_RUNS && !queue_may_deliver(d->parts.queue))
-		for (c = LIST_FIRST(&d->couriers); c; c = next) {
+		for (c = LIST_FIRST(&d->couriers.all); c; c = next) {
 			next = LIST_NEXT(c, next);
 			if (may_be_stopped(c))
 				courier_cut(c);
 		}
 	TAILQ_CONCAT(&d->now, &d->later, look_next);
-	look(&d->turn);
+	on_delivery_turn_end(&d->turn);
 }
 
 void delivery_begin(struct delivery *d, struct queue *q)
@@ -252,33 +278,13 @@ void delivery_look(struct delivery *d)
 	worker_at_turn_end(d->parts.worker, &d->turn);
 }
 
-void courier_over(struct courier *c, enum courier_line line)
-{
-	struct delivery *d = c->delivery;
-
-	LIST_REMOVE(c, next);
-	d->under_way--;
-	if (c->probe) {
-		probe_over(c);
-		delivery_look(d);
-		return;
-	}
-	c->line->under_way--;
-	if (line == COURIER_LINE_NOW)
-		hope_for_place(d, c->line);
-	else
-		miss_place(d, c->line);
-	note_line(line == COURIER_LINE_NOW ? &d->now : &d->later, c->line);
-	delivery_look(d);
-}
-
 /* Those before their final dot, and those whose dot may be stopped if @dots is 1. Returns how many are left. */
 static unsigned end_all(struct delivery *d, enum courier_end how, bool dots)
 {
 	struct courier *c, *next;
 	unsigned left = 0;
 
-	for (c = LIST_FIRST(&d->couriers); c; c = next) {
+	for (c = LIST_FIRST(&d->couriers.all); c; c = next) {
 		next = LIST_NEXT(c, next);
 		if (c->state != COURIER_DOT || (dots && may_be_stopped(c)))
 			courier_end(c, how);
@@ -296,13 +302,13 @@ void delivery_drop(struct delivery *d)
 		log_event(LOG_WARNING, NULL, "deliveries may be repeated by the new owner", "count=%u", left);
 }
 
-static void on_deadline(struct deadline *deadline)
+static void on_delivery_deadline(struct deadline *deadline)
 {
 	struct delivery *d = container_of(deadline, struct delivery, deadline);
 	struct courier *c;
 
-	log_event(LOG_WARNING, NULL, "deliveries are cut at the stop", "count=%u", d->under_way);
-	while ((c = LIST_FIRST(&d->couriers)))
+	log_event(LOG_WARNING, NULL, "deliveries are cut at the stop", "count=%u", d->couriers.count);
+	while ((c = LIST_FIRST(&d->couriers.all)))
 		courier_end(c, COURIER_PUT_BACK);
 }
 
@@ -342,12 +348,14 @@ struct delivery *delivery_create(struct delivery_parts *parts)
 		return NULL;
 	d->parts = *parts;
 	crypto_shorthash_keygen(source_key);
-	d->turn.fn = look;
-	d->deadline.fn = on_deadline;
+	d->turn.fn = on_delivery_turn_end;
+	d->deadline.fn = on_delivery_deadline;
 	TAILQ_INIT(&d->now);
 	TAILQ_INIT(&d->later);
-	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
-	d->parts.probes = parts->probes = probes_create(d, &d->parts);
+	d->timer = timer_start(parts->worker, on_delivery_timer, d, LOOK_MS, LOOK_MS);
+	d->couriers.at_end = &d->turn;
+	d->parts.couriers = parts->couriers = &d->couriers;
+	d->parts.probes = parts->probes = probes_create(&d->parts);
 	if (d->timer && parts->probes)
 		return d;
 	delivery_destroy(d);
@@ -364,7 +372,7 @@ void delivery_destroy(struct delivery *d)
 	deadline_cancel(&d->deadline);
 	for (struct table_link *l = table_walk(&d->lines, NULL), *next; l; l = next) {
 		next = table_walk(&d->lines, l);
-		free(of_link(l));
+		free(delivery_line_of(l));
 	}
 	table_clear(&d->lines);
 	free(d);

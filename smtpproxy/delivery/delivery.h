@@ -4,9 +4,10 @@
 #ifndef CSSL_SMTPPROXY_DELIVERY_H
 #define CSSL_SMTPPROXY_DELIVERY_H
 
-#include "smtpproxy/outward/outward.h"
-#include "smtpproxy/policy/destination_rules.h"
-#include "smtpproxy/queue/queue.h"
+#include "smtpproxy/queue/content.h"
+
+struct conf_smtpproxy;
+struct queue_destination;
 
 /* The objects that a delivery uses. All of them live longer. delivery_begin() sets @queue. */
 struct delivery_parts {
@@ -17,7 +18,8 @@ struct delivery_parts {
 	struct destination_rules *rules;
 	struct resolver *resolver;
 	struct queue *queue;
-	struct probes *probes; /* of delivery_create() */
+	struct probes *probes;     /* of delivery_create() */
+	struct couriers *couriers; /* of delivery_create(); all that are on their way */
 };
 
 /* Delivers nothing before delivery_begin(). It sets @parts->probes. NULL: out of memory. */

@@ -1,6 +1,8 @@
 /* notice.c: the mail that tells the sender of a message about its recipients (RFC 3464, RFC 6522): text, the status of
  * each recipient, and the message or its header. A notice has a null sender, so that no notice is ever sent about it
  * (RFC 5321 4.5.5). It consists of ASCII, except for a message that is returned in full and has other bytes. */
+#include "smtpproxy/delivery/notice.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,6 @@
 
 #include "proto/error.h"
 #include "smtp/params.h"
-#include "smtpproxy/delivery/courier.h"
 #include "smtpproxy/envelope/envelope.h"
 
 #define HEADER_MAX 32768u     /* bytes of the returned message's header */
@@ -49,7 +50,8 @@ static enum told told_of(const struct about *a)
 }
 
 /* Calls @write, if there is one, for each recipient of which the sender is told that. Returns their number. */
-static unsigned each(const struct courier *c, enum told told, FILE *f, void (*write)(FILE *f, const struct about *a))
+static unsigned notice_each(
+	const struct courier *c, enum told told, FILE *f, void (*write)(FILE *f, const struct about *a))
 {
 	struct smtp_span rest = c->envelope.rest;
 	struct about a;
@@ -75,7 +77,7 @@ bool notice_is_due(const struct courier *c)
 	char destination[LINE_NAME_MAX + 1];
 
 	return c->envelope.sender.len && !line_name_of(&c->parts->conf->queue, c->envelope.sender, destination) &&
-	       (each(c, TOLD_FAILED, NULL, NULL) || each(c, TOLD_RELAYED, NULL, NULL));
+	       (notice_each(c, TOLD_FAILED, NULL, NULL) || notice_each(c, TOLD_RELAYED, NULL, NULL));
 }
 
 /* Text */
@@ -182,7 +184,7 @@ static enum returned returned_of(const struct courier *c)
 
 	if (!smtp_params_read(SMTP_VERB_MAIL, c->envelope.params, &p) && body->len <= FULL_MAX &&
 		smtp_params_has(&p, SMTP_PARAM_RET) && smtp_span_is(p.value[SMTP_PARAM_RET], "FULL") &&
-		each(c, TOLD_FAILED, NULL, NULL))
+		notice_each(c, TOLD_FAILED, NULL, NULL))
 		return is_ascii(body->data, body->len) ? RETURNED_FULL : RETURNED_FULL_8BIT;
 	return is_ascii(body->data, header_len(body)) ? RETURNED_HEADER : RETURNED_QUOTED_HEADER;
 }
@@ -194,6 +196,7 @@ static void write_quoted(FILE *f, const uint8_t *data, size_t len)
 
 	for (size_t i = 0; i < len; i++) {
 		const bool is_end = data[i] == '\r' && i + 1 < len && data[i + 1] == '\n';
+		/* A blank at the end of a line may be lost on the way, so it is encoded (rule 3). */
 		const bool is_space = data[i] == ' ' && i + 1 < len && data[i + 1] != '\r';
 
 		if (is_end) {
@@ -236,7 +239,7 @@ static void write_returned(const struct courier *c, FILE *f, enum returned retur
 static void write_head(const struct courier *c, FILE *f, const char *boundary, enum returned returned)
 {
 	const char *name = c->parts->conf->name;
-	const bool failed = each(c, TOLD_FAILED, NULL, NULL) > 0;
+	const bool failed = notice_each(c, TOLD_FAILED, NULL, NULL) > 0;
 
 	fprintf(f, "From: Mail Delivery System <MAILER-DAEMON@%s>\r\nTo: <%.*s>\r\n", name, (int)c->envelope.sender.len,
 		c->envelope.sender.at);
@@ -255,19 +258,19 @@ static void write_parts(const struct courier *c, FILE *f, const char *boundary, 
 
 	fprintf(f, "--%s\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n", boundary);
 	fprintf(f, "This is the mail server %s.\r\n", c->parts->conf->name);
-	if (each(c, TOLD_FAILED, NULL, NULL))
+	if (notice_each(c, TOLD_FAILED, NULL, NULL))
 		fprintf(f, "\r\nYour message was not delivered to:\r\n\r\n");
-	each(c, TOLD_FAILED, f, write_text_line);
-	if (each(c, TOLD_RELAYED, NULL, NULL))
+	notice_each(c, TOLD_FAILED, f, write_text_line);
+	if (notice_each(c, TOLD_RELAYED, NULL, NULL))
 		fprintf(f, "\r\nIt was passed on to a server that sends no reports of delivery, for:\r\n\r\n");
-	each(c, TOLD_RELAYED, f, write_text_line);
+	notice_each(c, TOLD_RELAYED, f, write_text_line);
 	fprintf(f, "\r\n--%s\r\nContent-Type: message/delivery-status\r\n\r\n", boundary);
 	if (!smtp_params_read(SMTP_VERB_MAIL, c->envelope.params, &p) && smtp_params_has(&p, SMTP_PARAM_ENVID))
 		write_decoded(f, "Original-Envelope-Id", (struct smtp_span){ 0 }, p.value[SMTP_PARAM_ENVID]);
 	fprintf(f, "Reporting-MTA: dns; %s\r\n", c->parts->conf->name);
 	write_date(f, "Arrival-Date", c->mail.accepted_ms);
-	each(c, TOLD_FAILED, f, write_recipient);
-	each(c, TOLD_RELAYED, f, write_recipient);
+	notice_each(c, TOLD_FAILED, f, write_recipient);
+	notice_each(c, TOLD_RELAYED, f, write_recipient);
 	fprintf(f, "\r\n--%s\r\n", boundary);
 	write_returned(c, f, returned);
 	fprintf(f, "\r\n--%s--\r\n", boundary);

@@ -29,7 +29,6 @@ struct known {
 };
 
 struct probes {
-	struct delivery *delivery;
 	const struct delivery_parts *parts;
 	LIST_HEAD(, probe) under_way;
 	uint32_t count;
@@ -61,23 +60,23 @@ static struct known *slot_of(struct probes *p, struct smtp_span name)
 }
 
 /* NULL: it is not known. */
-static const struct known *find(struct probes *p, struct smtp_span name)
+static const struct known *probes_find(struct probes *p, struct smtp_span name)
 {
 	const struct known *k = slot_of(p, name);
 	return k->name && smtp_span_is(name, k->name) && worker_now_ms(p->parts->worker) < k->till_ms ? k : NULL;
 }
 
-static void forget(struct known *k)
+static void probes_forget_known(struct known *k)
 {
 	free(k->name);
 	free(k->reply);
 	*k = (struct known){ 0 };
 }
 
-static void remember(struct probes *p, const char *name, const char *reply, uint32_t for_ms)
+static void probes_remember(struct probes *p, const char *name, const char *reply, uint32_t for_ms)
 {
 	struct known *k = slot_of(p, smtp_span_of(name));
-	forget(k);
+	probes_forget_known(k);
 	*k = (struct known){ strdup(name), reply ? strdup(reply) : NULL, worker_now_ms(p->parts->worker) + for_ms };
 }
 
@@ -91,14 +90,9 @@ static bool is_answered(const struct courier *c)
 	return f && (c->at ? f->reply[0] && strncmp(f->reply, "421", 3) : f->fate == FATE_FAILED && !c->destination);
 }
 
-bool probe_asks_again(struct courier *c, unsigned messages)
+static bool on_probe_disconnected(const struct courier *c, unsigned messages)
 {
-	if (!c->probe || messages < 2 || is_answered(c))
-		return false;
-	c->at = 0;
-	c->state = COURIER_WAITS;
-	smtp_reply_begin(&c->reader, c->buffer, sizeof c->buffer);
-	return want_turn(&c->want, c->destination) == 0;
+	return messages >= 2 && !is_answered(c);
 }
 
 /* By its enhanced code, if it has one (RFC 3463 3.2 and 3.3): others are about our sender, or policy. Exchange says
@@ -112,9 +106,9 @@ static bool is_about_recipient(const char *reply)
 }
 
 /* A receiver that puts the recipient off says nothing against it, and one that was not asked says nothing at all. */
-void probe_over(struct courier *c)
+static void on_probe_over(struct courier *c, enum courier_line line)
 {
-	struct probe *b = c->probe;
+	struct probe *b = c->sender;
 	const struct fate_one *f = c->fates.at;
 	struct probe_wait *w;
 	char reply[FATE_REPLY_MAX + sizeof "\r\n"];
@@ -124,7 +118,7 @@ void probe_over(struct courier *c)
 	if (c->state == COURIER_WAITS && (!c->destination || c->destination->share->in[DESTINATION_LEASED])) {
 		for_ms = 0;
 	} else if (!is_answered(c)) {
-		remember(b->probes, b->line, NULL, SILENT_MS);
+		probes_remember(b->probes, b->line, NULL, SILENT_MS);
 		log_paced(LOG_WARNING, NULL, "recipients not verified", "line=%s cause=%s effect=\"they are accepted\"",
 			b->line, f && f->reply[0] ? f->reply : "no answer in time");
 	} else if (f->fate == FATE_FAILED && (!c->at || is_about_recipient(f->reply))) {
@@ -134,7 +128,7 @@ void probe_over(struct courier *c)
 	} else if (f->fate == FATE_SENT) {
 		for_ms = TAKEN_MS;
 	}
-	remember(b->probes, b->mailbox, refusal, for_ms);
+	probes_remember(b->probes, b->mailbox, refusal, for_ms);
 	deadline_cancel(&b->deadline);
 	b->courier = NULL;
 	while ((w = LIST_FIRST(&b->waits))) {
@@ -146,7 +140,7 @@ void probe_over(struct courier *c)
 	free(b);
 }
 
-static void on_deadline(struct deadline *d)
+static void on_probe_deadline(struct deadline *d)
 {
 	courier_end(container_of(d, struct probe, deadline)->courier, COURIER_LET_GO);
 }
@@ -160,8 +154,14 @@ void probe_forget(struct probe_wait *w)
 
 /* The beginning */
 
+static const struct courier_errand probe_errand = {
+	.task = COURIER_PROBES,
+	.asks_again = on_probe_disconnected,
+	.on_over = on_probe_over,
+};
+
 /* 0 or CSSL_E_NO_MEMORY. It may be over at once. */
-static int begin(struct probes *p, const char *line, struct smtp_span mailbox)
+static int probe_begin(struct probes *p, const char *line, struct smtp_span mailbox)
 {
 	struct probe *b = calloc(1, sizeof *b + mailbox.len + 1);
 	const struct smtp_span none = { 0 };
@@ -172,7 +172,7 @@ static int begin(struct probes *p, const char *line, struct smtp_span mailbox)
 	if (b && !envelope_begin(&text, none, none, smtp_span_of(sender), none) &&
 		!envelope_add(&text, mailbox, none)) {
 		struct queue_taken mail = { .memory = text.at, .envelope = { (const uint8_t *)text.at, text.len } };
-		b->courier = courier_create(p->delivery, p->parts, NULL, &mail);
+		b->courier = courier_create(p->parts, &probe_errand, b, &mail);
 	}
 	if (!b || !b->courier) {
 		envelope_free(&text);
@@ -184,11 +184,9 @@ static int begin(struct probes *p, const char *line, struct smtp_span mailbox)
 	b->probes = p;
 	LIST_INSERT_HEAD(&p->under_way, b, next);
 	p->count++;
-	b->deadline.fn = on_deadline;
+	b->deadline.fn = on_probe_deadline;
 	deadline_set(p->parts->worker, &b->deadline, ANSWER_MS);
-	b->courier->probe = b;
 	b->courier->want.sender = (struct client_address){ .len = 1 }; /* all probes take turns as one sender */
-	delivery_add(p->delivery, b->courier);
 	courier_start(b->courier, b->line);
 	return 0;
 }
@@ -205,12 +203,12 @@ static struct probe *find_under_way(struct probes *p, struct smtp_span mailbox)
 enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply)
 {
-	const struct known *k = find(p, mailbox);
+	const struct known *k = probes_find(p, mailbox);
 	struct probe *b = find_under_way(p, mailbox);
 	*reply = k ? k->reply : NULL;
-	if (k || find(p, smtp_span_of(line)))
+	if (k || probes_find(p, smtp_span_of(line)))
 		return *reply ? PROBE_REFUSES : PROBE_TAKES;
-	if (!b && p->count < p->parts->conf->limits.sessions && !begin(p, line, mailbox))
+	if (!b && p->count < p->parts->conf->limits.sessions && !probe_begin(p, line, mailbox))
 		b = find_under_way(p, mailbox);
 	if (!b || !b->courier)
 		return PROBE_PUTS_OFF;
@@ -221,12 +219,11 @@ enum probe_answer probes_ask(
 
 /* Life */
 
-struct probes *probes_create(struct delivery *d, const struct delivery_parts *parts)
+struct probes *probes_create(const struct delivery_parts *parts)
 {
 	struct probes *p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
-	p->delivery = d;
 	p->parts = parts;
 	crypto_shorthash_keygen(p->hash_key);
 	return p;
@@ -235,7 +232,7 @@ struct probes *probes_create(struct delivery *d, const struct delivery_parts *pa
 void probes_forget(struct probes *p)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
-		forget(&p->known[i]);
+		probes_forget_known(&p->known[i]);
 }
 
 void probes_destroy(struct probes *p)

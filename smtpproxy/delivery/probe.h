@@ -10,9 +10,10 @@
 #ifndef CSSL_SMTPPROXY_PROBE_H
 #define CSSL_SMTPPROXY_PROBE_H
 
-#include "smtpproxy/delivery/delivery.h"
+#include <sys/queue.h>
 
-struct courier;
+#include "smtp/span.h"
+#include "smtpproxy/delivery/delivery.h"
 
 /* Embedded in who waits for an answer; all zero but for on_known before use. */
 struct probe_wait {
@@ -22,7 +23,7 @@ struct probe_wait {
 };
 
 /* @parts live longer. NULL: out of memory. */
-struct probes *probes_create(struct delivery *d, const struct delivery_parts *parts);
+struct probes *probes_create(const struct delivery_parts *parts);
 /* Remembered answers are forgotten. */
 void probes_forget(struct probes *p);
 void probes_destroy(struct probes *p); /* NULL is legal; no probe is under way */
@@ -35,11 +36,5 @@ enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply);
 /* on_known does not come. In any state. */
 void probe_forget(struct probe_wait *w);
-
-/* For courier.c: its connection, which was leased @messages times, is gone. 1: the probe has no answer, and waits for
- * another one, because the receiver may have had enough of that for what others did. At last it has a new one. */
-bool probe_asks_again(struct courier *c, unsigned messages);
-/* For delivery.c: the courier of a probe is over. */
-void probe_over(struct courier *c);
 
 #endif

@@ -5,6 +5,7 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "smtpproxy/envelope/envelope.h"
+#include "smtpproxy/policy/destination_rules.h"
 
 static void on_found(struct exchangers *x)
 {

@@ -6,6 +6,7 @@
 
 #include "smtpproxy/delivery/delivery.h"
 #include "smtpproxy/dns/exchangers.h"
+#include "smtpproxy/outward/route.h"
 
 /* Embedded, all zero but for on_found. */
 struct way {

@@ -57,22 +57,22 @@ static void free_search(struct exchangers *x)
 }
 
 /* Its memory lasts as long as the delivery of a message. */
-static void shrink(struct exchangers *x)
+static void exchangers_shrink(struct exchangers *x)
 {
 	struct exchanger *smaller = realloc(x->at, (x->count ? x->count : 1) * sizeof x->at[0]);
 	x->at = smaller ? smaller : x->at;
 }
 
-static void end(struct exchangers *x, enum exchangers_verdict verdict, const char *why)
+static void exchangers_end(struct exchangers *x, enum exchangers_verdict verdict, const char *why)
 {
 	x->verdict = verdict;
 	x->why = why;
 	free_search(x);
-	shrink(x);
+	exchangers_shrink(x);
 	x->on_found(x);
 }
 
-static void append(struct exchangers *x, const struct sockaddr_storage *to, unsigned host, uint16_t port)
+static void exchangers_append(struct exchangers *x, const struct sockaddr_storage *to, unsigned host, uint16_t port)
 {
 	if (x->count == ADDRESSES_MAX)
 		return;
@@ -90,7 +90,7 @@ static enum exchangers_verdict verdict_without(enum dns_outcome worst)
 	return worst > DNS_BOGUS ? EXCHANGERS_FAILED : EXCHANGERS_NO_ADDRESS;
 }
 
-static void collect(struct exchangers *x)
+static void exchangers_collect(struct exchangers *x)
 {
 	const struct exchangers_search *s = x->search;
 	enum dns_outcome worst = DNS_ANSWERED;
@@ -98,11 +98,11 @@ static void collect(struct exchangers *x)
 		for (unsigned t = 0; t < TYPES; t++) {
 			const struct address_question *q = &s->addresses[i][t];
 			for (unsigned n = 0; n < q->count; n++)
-				append(x, &q->at[n], i, s->port);
+				exchangers_append(x, &q->at[n], i, s->port);
 			worst = q->outcome > worst ? q->outcome : worst;
 		}
 	}
-	end(x, x->count > 0 ? EXCHANGERS_FOUND : verdict_without(worst), dns_outcome_text(worst));
+	exchangers_end(x, x->count > 0 ? EXCHANGERS_FOUND : verdict_without(worst), dns_outcome_text(worst));
 }
 
 static void on_address(struct dns_question *q, const struct dns_answer *a)
@@ -112,7 +112,7 @@ static void on_address(struct dns_question *q, const struct dns_answer *a)
 	for (size_t i = 0; i < a->count && one->count < sizeof one->at / sizeof one->at[0]; i++)
 		one->count += dns_address_read(a->records[i], one->type, &one->at[one->count]) == 0;
 	if (--one->search->open == 0)
-		collect(one->search->owner);
+		exchangers_collect(one->search->owner);
 }
 
 static void ask_addresses(struct exchangers *x)
@@ -144,7 +144,7 @@ static void on_mx_records(struct exchangers *x, const struct dns_answer *a)
 	if (verdict == MX_HOSTS)
 		ask_addresses(x);
 	else
-		end(x, ends[verdict], "its MX records");
+		exchangers_end(x, ends[verdict], "its MX records");
 }
 
 /* The domain is its own server (RFC 5321 5.1). */
@@ -154,7 +154,7 @@ static void use_domain_itself(struct exchangers *x)
 	x->hosts.at[0] = (struct dns_mx){ .preference = 0 };
 	snprintf(x->hosts.at[0].host, sizeof x->hosts.at[0].host, "%s", x->search->domain);
 	if (strcasecmp(x->search->domain, x->search->own) == 0)
-		end(x, EXCHANGERS_LOOP, "it is our name");
+		exchangers_end(x, EXCHANGERS_LOOP, "it is our name");
 	else
 		ask_addresses(x);
 }
@@ -166,10 +166,10 @@ static void on_mx(struct dns_question *q, const struct dns_answer *a)
 	switch (a->outcome) {
 	case DNS_ANSWERED: on_mx_records(x, a); break;
 	case DNS_NO_RECORDS: use_domain_itself(x); break;
-	case DNS_NO_NAME: end(x, EXCHANGERS_NO_DOMAIN, a->why); break;
-	case DNS_BOGUS: end(x, EXCHANGERS_BOGUS, a->why); break;
+	case DNS_NO_NAME: exchangers_end(x, EXCHANGERS_NO_DOMAIN, a->why); break;
+	case DNS_BOGUS: exchangers_end(x, EXCHANGERS_BOGUS, a->why); break;
 	case DNS_FAILED:
-	case DNS_TIMED_OUT: end(x, EXCHANGERS_FAILED, a->why); break;
+	case DNS_TIMED_OUT: exchangers_end(x, EXCHANGERS_FAILED, a->why); break;
 	}
 }
 
@@ -194,8 +194,8 @@ static void on_at_once(struct deadline *d)
 	struct exchangers *x = container_of(d, struct exchangers_search, at_once)->owner;
 	struct sockaddr_storage to;
 	if (read_literal(x->search->domain, &to) == 0)
-		append(x, &to, 0, x->search->port);
-	end(x, x->count > 0 ? EXCHANGERS_FOUND : EXCHANGERS_NO_DOMAIN, "an address literal");
+		exchangers_append(x, &to, 0, x->search->port);
+	exchangers_end(x, x->count > 0 ? EXCHANGERS_FOUND : EXCHANGERS_NO_DOMAIN, "an address literal");
 }
 
 /* Life */

@@ -33,7 +33,7 @@ static int add_label(char *out, size_t *used, const uint8_t *label, size_t len)
 	return 0;
 }
 
-static int read_name(struct wire_reader *r, char out[static DNS_NAME_TEXT])
+static int dns_read_name(struct wire_reader *r, char out[static DNS_NAME_TEXT])
 {
 	size_t used = 0;
 	for (;;) {
@@ -55,7 +55,7 @@ int dns_mx_read(struct dns_record r, struct dns_mx *out)
 {
 	struct wire_reader in = wire_reader(r.data, r.len);
 	out->preference = wire_u16(&in);
-	const int bad = read_name(&in, out->host);
+	const int bad = dns_read_name(&in, out->host);
 	return bad ? bad : wire_reader_end(&in);
 }
 
@@ -101,7 +101,7 @@ bool dns_tlsa_is_usable(const struct dns_tlsa *t)
 /* Lists of servers: each record is put at a random place among those of its preference. */
 
 /* The first place whose preference is not below @preference. */
-static unsigned place_of(const struct mx_list *l, uint32_t preference)
+static unsigned mx_place_of(const struct mx_list *l, uint32_t preference)
 {
 	unsigned at = 0;
 	while (at < l->count && l->at[at].preference < preference)
@@ -109,9 +109,9 @@ static unsigned place_of(const struct mx_list *l, uint32_t preference)
 	return at;
 }
 
-static void insert(struct mx_list *l, const struct dns_mx *one, uint32_t (*random)(uint32_t below))
+static void mx_insert(struct mx_list *l, const struct dns_mx *one, uint32_t (*random)(uint32_t below))
 {
-	const unsigned first = place_of(l, one->preference), behind = place_of(l, (uint32_t)one->preference + 1);
+	const unsigned first = mx_place_of(l, one->preference), behind = mx_place_of(l, (uint32_t)one->preference + 1);
 	const unsigned at = first + random(behind - first + 1);
 	if (at == MX_LIST_MAX)
 		return;
@@ -135,10 +135,10 @@ enum mx_verdict mx_list_read(struct mx_list *l, const struct dns_record *records
 		if (strcasecmp(one.host, own) == 0 && one.preference < own_preference)
 			own_preference = one.preference;
 		if (one.host[0] != '\0')
-			insert(l, &one, random);
+			mx_insert(l, &one, random);
 	}
 	if (l->count == 0)
 		return MX_BROKEN;
-	l->count = place_of(l, own_preference);
+	l->count = mx_place_of(l, own_preference);
 	return l->count > 0 ? MX_HOSTS : MX_LOOP;
 }

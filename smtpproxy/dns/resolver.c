@@ -63,7 +63,7 @@ static int set_up(struct ub_ctx *ub, const struct smtpproxy_dns *conf)
 
 /* Answers */
 
-static void take_name(struct dns_answer *a, const char *name)
+static void dns_answer_take_name(struct dns_answer *a, const char *name)
 {
 	const size_t len = strlen(name), kept = len > 0 && name[len - 1] == '.' ? len - 1 : len;
 	if (kept > DNS_NAME_MAX)
@@ -91,13 +91,13 @@ static void read_result(struct dns_answer *a, const struct ub_result *result)
 	a->ttl_s = result->ttl > 0 ? (uint32_t)result->ttl : 0;
 	a->why = result->bogus && result->why_bogus ? result->why_bogus : dns_outcome_text(a->outcome);
 	if (result->canonname)
-		take_name(a, result->canonname);
+		dns_answer_take_name(a, result->canonname);
 	for (; result->havedata && result->data[a->count] && a->count < DNS_RECORDS_MAX; a->count++)
 		a->records[a->count] =
 			(struct dns_record){ (const uint8_t *)result->data[a->count], (size_t)result->len[a->count] };
 }
 
-static void answer(struct dns_question *q, struct dns_answer *a)
+static void dns_question_answer(struct dns_question *q, struct dns_answer *a)
 {
 	q->state = DNS_QUESTION_IDLE;
 	deadline_cancel(&q->deadline);
@@ -111,24 +111,24 @@ static void on_result(void *ctx, int error, struct ub_result *result)
 	memcpy(a.name, q->name, sizeof a.name);
 	if (error == 0)
 		read_result(&a, result);
-	answer(q, &a);
+	dns_question_answer(q, &a);
 	ub_resolve_free(result);
 }
 
-static void on_readable(void *ctx)
+static void on_resolver_readable(void *ctx)
 {
 	struct resolver *r = ctx;
 	ub_process(r->ub);
 }
 
-static void on_deadline(struct deadline *d)
+static void on_question_deadline(struct deadline *d)
 {
 	struct dns_question *q = container_of(d, struct dns_question, deadline);
 	struct dns_answer a = { .outcome = q->state == DNS_QUESTION_ASKED ? DNS_TIMED_OUT : DNS_FAILED };
 	a.why = dns_outcome_text(a.outcome);
 	memcpy(a.name, q->name, sizeof a.name);
 	dns_question_forget(q);
-	answer(q, &a);
+	dns_question_answer(q, &a);
 }
 
 /* Questions */
@@ -137,7 +137,7 @@ void resolver_ask(struct resolver *r, struct dns_question *q, const char *name, 
 {
 	const bool fits = snprintf(q->name, sizeof q->name, "%s", name) < (int)sizeof q->name;
 	q->resolver = r;
-	q->deadline.fn = on_deadline;
+	q->deadline.fn = on_question_deadline;
 	q->state = DNS_QUESTION_ASKED;
 	if (!fits || ub_resolve_async(r->ub, q->name, type, CLASS_IN, q, on_result, &q->id) != 0)
 		q->state = DNS_QUESTION_NOT_ASKED;
@@ -179,7 +179,7 @@ struct resolver *resolver_create(struct worker *w, const struct smtpproxy_dns *c
 	if (r && r->ub)
 		bad = set_up(r->ub, conf);
 	if (bad == 0)
-		r->watch = watch_start(w, ub_fd(r->ub), on_readable, r);
+		r->watch = watch_start(w, ub_fd(r->ub), on_resolver_readable, r);
 	if (bad == 0 && r->watch)
 		return r;
 	snprintf(error, cap, "dns: %s%s%s", ub_strerror(bad), conf->trust_anchor ? ", with trust_anchor " : "",

@@ -1,4 +1,4 @@
-/* tlsa.c: one question after the other; what each answer means is in on_answer(). */
+/* tlsa.c: one question after the other; what each answer means is in on_tlsa_answer(). */
 #include "smtpproxy/dns/tlsa.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ void tlsa_set_drop(struct tlsa_set *s)
 		free(s);
 }
 
-static void add(struct tlsa_set *s, uint8_t **free_bytes, struct dns_record record)
+static void tlsa_add(struct tlsa_set *s, uint8_t **free_bytes, struct dns_record record)
 {
 	struct dns_tlsa *t = &s->at[s->count];
 	if (dns_tlsa_read(record, t) != 0 || !dns_tlsa_is_usable(t))
@@ -45,13 +45,13 @@ static struct tlsa_set *make_set(const struct dns_answer *a, const char *base)
 	s->users = 1;
 	snprintf(s->base, sizeof s->base, "%s", base);
 	for (size_t i = 0; i < a->count; i++)
-		add(s, &free_bytes, a->records[i]);
+		tlsa_add(s, &free_bytes, a->records[i]);
 	return s;
 }
 
 /* The search */
 
-static void end(struct tlsa_search *s, enum tlsa_verdict verdict, const char *why)
+static void tlsa_end(struct tlsa_search *s, enum tlsa_verdict verdict, const char *why)
 {
 	s->step = TLSA_IDLE;
 	s->verdict = verdict;
@@ -59,7 +59,7 @@ static void end(struct tlsa_search *s, enum tlsa_verdict verdict, const char *wh
 	s->on_found(s);
 }
 
-static void ask(struct tlsa_search *s, enum tlsa_step step, const char *host)
+static void tlsa_ask(struct tlsa_search *s, enum tlsa_step step, const char *host)
 {
 	char name[DNS_NAME_TEXT + sizeof "_65535._tcp."];
 	s->step = step;
@@ -72,44 +72,44 @@ static void on_address(struct tlsa_search *s, const struct dns_answer *a)
 	const bool is_alias = strcmp(a->name, s->host) != 0;
 	snprintf(s->expanded, sizeof s->expanded, "%s", a->name);
 	if (a->trust == DNS_SECURE && is_alias) {
-		ask(s, TLSA_EXPANDED, s->expanded);
+		tlsa_ask(s, TLSA_EXPANDED, s->expanded);
 	} else if (a->trust == DNS_SECURE) {
-		ask(s, TLSA_NAME, s->host);
+		tlsa_ask(s, TLSA_NAME, s->host);
 	} else if (is_alias) {
 		s->step = TLSA_ALIAS;
 		resolver_ask(s->resolver, &s->question, s->host, DNS_CNAME);
 	} else {
-		end(s, TLSA_NONE, "its address is not secure");
+		tlsa_end(s, TLSA_NONE, "its address is not secure");
 	}
 }
 
 static void on_alias(struct tlsa_search *s, const struct dns_answer *a)
 {
 	if (a->outcome == DNS_ANSWERED && a->trust == DNS_SECURE)
-		ask(s, TLSA_NAME, s->host);
+		tlsa_ask(s, TLSA_NAME, s->host);
 	else
-		end(s, TLSA_NONE, "its address is not secure");
+		tlsa_end(s, TLSA_NONE, "its address is not secure");
 }
 
 static void on_records(struct tlsa_search *s, const struct dns_answer *a)
 {
 	const bool has = a->outcome == DNS_ANSWERED && a->trust == DNS_SECURE;
 	if (!has && s->step == TLSA_EXPANDED) {
-		ask(s, TLSA_NAME, s->host);
+		tlsa_ask(s, TLSA_NAME, s->host);
 		return;
 	}
 	if (!has) {
-		end(s, TLSA_NONE, a->outcome == DNS_ANSWERED ? "they are not secure" : a->why);
+		tlsa_end(s, TLSA_NONE, a->outcome == DNS_ANSWERED ? "they are not secure" : a->why);
 		return;
 	}
 	s->set = make_set(a, s->step == TLSA_EXPANDED ? s->expanded : s->host);
 	if (!s->set)
-		end(s, TLSA_FAILED, "out of memory");
+		tlsa_end(s, TLSA_FAILED, "out of memory");
 	else
-		end(s, s->set->count > 0 ? TLSA_RECORDS : TLSA_UNUSABLE, "found");
+		tlsa_end(s, s->set->count > 0 ? TLSA_RECORDS : TLSA_UNUSABLE, "found");
 }
 
-static void on_answer(struct dns_question *q, const struct dns_answer *a)
+static void on_tlsa_answer(struct dns_question *q, const struct dns_answer *a)
 {
 	static void (*const ons[])(struct tlsa_search * s, const struct dns_answer *a) = {
 		[TLSA_ADDRESS] = on_address,
@@ -121,7 +121,7 @@ static void on_answer(struct dns_question *q, const struct dns_answer *a)
 	if (a->ttl_s < s->ttl_s)
 		s->ttl_s = a->ttl_s;
 	if (a->outcome >= DNS_BOGUS)
-		end(s, TLSA_FAILED, a->why);
+		tlsa_end(s, TLSA_FAILED, a->why);
 	else
 		ons[s->step](s, a);
 }
@@ -133,7 +133,7 @@ void tlsa_search_begin(struct tlsa_search *s, struct resolver *r, const char *ho
 	s->port = port;
 	s->ttl_s = UINT32_MAX;
 	s->step = TLSA_ADDRESS;
-	s->question.on_answer = on_answer;
+	s->question.on_answer = on_tlsa_answer;
 	snprintf(s->host, sizeof s->host, "%s", host);
 	resolver_ask(r, &s->question, host, DNS_A);
 }

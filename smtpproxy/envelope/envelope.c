@@ -19,7 +19,7 @@ void envelope_free(struct envelope_text *e)
 	*e = (struct envelope_text){ 0 };
 }
 
-static int add(struct envelope_text *e, struct smtp_span text)
+static int envelope_text_add(struct envelope_text *e, struct smtp_span text)
 {
 	size_t cap = e->cap ? e->cap : ROOM_FIRST;
 	char *at;
@@ -53,29 +53,29 @@ int envelope_begin(struct envelope_text *e, struct smtp_span hello, struct smtp_
 	struct smtp_span params)
 {
 	const struct smtp_span texts[TEXTS] = { hello, client, sender, params };
-	int r = add(e, (struct smtp_span){ 0 });
+	int r = envelope_text_add(e, (struct smtp_span){ 0 });
 
 	if (r)
 		return r;
 	e->at[0] = VERSION; /* it takes the place of the NUL of an empty text */
 	for (size_t i = 0; !r && i < TEXTS; i++)
-		r = add(e, texts[i]);
+		r = envelope_text_add(e, texts[i]);
 	return r;
 }
 
 int envelope_add(struct envelope_text *e, struct smtp_span mailbox, struct smtp_span params)
 {
 	size_t before = e->len;
-	int r = add(e, mailbox);
+	int r = envelope_text_add(e, mailbox);
 
-	r = r ? r : add(e, params);
+	r = r ? r : envelope_text_add(e, params);
 	if (r)
 		e->len = before;
 	return r;
 }
 
 /* Up to the next NUL. */
-static int take(struct smtp_span *rest, struct smtp_span *out)
+static int envelope_take(struct smtp_span *rest, struct smtp_span *out)
 {
 	*out = smtp_span_until(rest, '\0');
 	return rest->at ? 0 : CSSL_E_TRUNCATED;
@@ -83,7 +83,7 @@ static int take(struct smtp_span *rest, struct smtp_span *out)
 
 bool envelope_next(struct smtp_span *rest, struct envelope_recipient *out)
 {
-	return !take(rest, &out->mailbox) && !take(rest, &out->params);
+	return !envelope_take(rest, &out->mailbox) && !envelope_take(rest, &out->params);
 }
 
 int envelope_read(struct envelope *out, const char *text, size_t len)
@@ -97,7 +97,7 @@ int envelope_read(struct envelope *out, const char *text, size_t len)
 	if (text[0] != VERSION)
 		return CSSL_E_VERSION;
 	for (size_t i = 0; i < TEXTS; i++)
-		if (take(&rest, texts[i]))
+		if (envelope_take(&rest, texts[i]))
 			return CSSL_E_TRUNCATED;
 	out->rest = rest;
 	for (out->recipients = 0; envelope_next(&rest, &one); out->recipients++)

@@ -9,7 +9,7 @@
 
 #define PARTS "\x1f" /* between the parts of a note for one recipient; no reply has it */
 
-static void read_one(struct fates *f, unsigned at, enum fate fate, struct smtp_span parts)
+static void fates_read_one(struct fates *f, unsigned at, enum fate fate, struct smtp_span parts)
 {
 	const struct smtp_span reply = smtp_span_until(&parts, *PARTS), from = smtp_span_until(&parts, *PARTS);
 
@@ -25,7 +25,7 @@ static int read_note(struct fates *f, struct smtp_span note)
 
 		if (!note.at || !one.len || !strchr("odf", one.at[0]))
 			return CSSL_E_RANGE;
-		read_one(f, i, (enum fate)one.at[0], (struct smtp_span){ one.at + 1, one.len - 1 });
+		fates_read_one(f, i, (enum fate)one.at[0], (struct smtp_span){ one.at + 1, one.len - 1 });
 	}
 	return note.len ? CSSL_E_RANGE : 0;
 }
@@ -50,7 +50,7 @@ void fates_free(struct fates *f)
 }
 
 /* At most @most bytes of @text, as printable ASCII. */
-static void copy(char *out, size_t most, struct smtp_span text)
+static void fates_copy(char *out, size_t most, struct smtp_span text)
 {
 	size_t len = text.len < most ? text.len : most;
 
@@ -62,14 +62,14 @@ static void copy(char *out, size_t most, struct smtp_span text)
 void fates_set(struct fates *f, unsigned at, enum fate fate, struct smtp_span reply)
 {
 	f->at[at].fate = (char)fate;
-	copy(f->at[at].reply, FATE_REPLY_MAX, reply);
+	fates_copy(f->at[at].reply, FATE_REPLY_MAX, reply);
 	fates_set_from(f, at, (struct smtp_span){ 0 }, FATE_REPORTS);
 }
 
 void fates_set_from(struct fates *f, unsigned at, struct smtp_span from, enum fate_reports reports)
 {
 	f->at[at].reports = (char)reports;
-	copy(f->at[at].from, FATE_FROM_MAX, from);
+	fates_copy(f->at[at].from, FATE_FROM_MAX, from);
 }
 
 void fates_set_open(struct fates *f, enum fate fate, struct smtp_span reply)

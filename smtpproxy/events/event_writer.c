@@ -59,7 +59,7 @@ struct event_writer *event_writer_create(void)
 
 /* The thread */
 
-static void use(struct event_writer *w, int fd)
+static void event_writer_use(struct event_writer *w, int fd)
 {
 	if (w->fd >= 0)
 		close(w->fd);
@@ -104,7 +104,7 @@ static void use_path(struct event_writer *w, const char *path)
 	enum log_origin origin;
 	const int fd = path ? event_writer_open_file(path, &origin) : -1;
 	if (fd >= 0 || !path)
-		use(w, fd);
+		event_writer_use(w, fd);
 	else
 		log_event(LOG_WARNING, NULL, "event log not opened", "path=%s cause=%s effect=\"%s\"", path,
 			error_text(fd), w->fd < 0 ? "events are dropped" : "events go to the old file");
@@ -135,7 +135,7 @@ static void free_job(struct event_writer *w, struct job *j)
 	free(j);
 }
 
-static void *run(void *arg)
+static void *event_writer_run(void *arg)
 {
 	struct event_writer *w = arg;
 	struct job *j;
@@ -158,14 +158,14 @@ static void *run(void *arg)
 }
 
 /* Signals are for the loop's thread. */
-static int start(struct event_writer *w)
+static int event_writer_start(struct event_writer *w)
 {
 	sigset_t all, before;
 	if (w->state != WRITER_IDLE)
 		return 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	const int r = pthread_create(&w->thread, NULL, run, w);
+	const int r = pthread_create(&w->thread, NULL, event_writer_run, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r != 0)
 		return -r;
@@ -179,7 +179,7 @@ static int start_and_push(struct event_writer *w, struct job *j)
 {
 	if (w->bytes + j->len > EVENT_WRITER_MAX)
 		return CSSL_E_FULL;
-	const int r = start(w);
+	const int r = event_writer_start(w);
 	if (r < 0)
 		return r;
 	STAILQ_INSERT_TAIL(&w->jobs, j, next);
@@ -190,7 +190,7 @@ static int start_and_push(struct event_writer *w, struct job *j)
 }
 
 /* Takes over @text, also if it fails. */
-static int add(struct event_writer *w, enum job_kind kind, char *text, size_t len)
+static int event_writer_queue(struct event_writer *w, enum job_kind kind, char *text, size_t len)
 {
 	struct job *j = calloc(1, sizeof *j);
 	int r = CSSL_E_NO_MEMORY;
@@ -209,18 +209,18 @@ static int add(struct event_writer *w, enum job_kind kind, char *text, size_t le
 
 int event_writer_add(struct event_writer *w, char *text, size_t len)
 {
-	return add(w, JOB_LINE, text, len);
+	return event_writer_queue(w, JOB_LINE, text, len);
 }
 
 int event_writer_open(struct event_writer *w, const char *path)
 {
 	char *copy = path ? strdup(path) : NULL;
-	return copy || !path ? add(w, JOB_OPEN, copy, 0) : CSSL_E_NO_MEMORY;
+	return copy || !path ? event_writer_queue(w, JOB_OPEN, copy, 0) : CSSL_E_NO_MEMORY;
 }
 
 void event_writer_begin(struct event_writer *w, int fd)
 {
-	use(w, fd);
+	event_writer_use(w, fd);
 }
 
 uint64_t event_writer_lost(struct event_writer *w)
@@ -233,7 +233,7 @@ uint64_t event_writer_lost(struct event_writer *w)
 
 /* The end */
 
-static struct timespec after(uint64_t ms)
+static struct timespec event_writer_after(uint64_t ms)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -246,7 +246,7 @@ enum thread_end { THREAD_ENDED, THREAD_STAYS };
 /* *left: the lines that are not written. */
 static enum thread_end end_thread(struct event_writer *w, uint64_t wait_ms, uint64_t *left)
 {
-	const struct timespec till = after(wait_ms);
+	const struct timespec till = event_writer_after(wait_ms);
 	int r = 0;
 	pthread_mutex_lock(&w->lock);
 	w->state = WRITER_ENDS;
@@ -270,7 +270,7 @@ uint64_t event_writer_destroy(struct event_writer *w, uint64_t wait_ms)
 		return 0;
 	if (w->state == WRITER_RUNS && end_thread(w, wait_ms, &left) == THREAD_STAYS)
 		return left;
-	use(w, -1);
+	event_writer_use(w, -1);
 	pthread_cond_destroy(&w->ended);
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);

@@ -11,7 +11,7 @@
 #define TEXT_MAX 512u
 
 /* JSON is UTF-8, and a log line shows no control characters. */
-static json_t *text_of(struct smtp_span span)
+static json_t *record_text_json(struct smtp_span span)
 {
 	char text[TEXT_MAX];
 	const size_t len = span.len < sizeof text ? span.len : sizeof text;
@@ -38,8 +38,9 @@ void record_begin(struct record *r, const struct record_origin *origin, struct s
 {
 	*r = (struct record){ .recipients = json_array(), .began_ms = origin->now_ms, .turn_ms = origin->now_ms };
 	r->fields = json_pack("{s:o,s:I,s:s,s:o,s:s,s:o}", "time", time_text(origin->wall_ms), "connection",
-		(json_int_t)origin->connection, "client", origin->client, "ehlo", text_of(smtp_span_of(origin->ehlo)),
-		"destination", origin->destination, "from", text_of(from));
+		(json_int_t)origin->connection, "client", origin->client, "ehlo",
+		record_text_json(smtp_span_of(origin->ehlo)), "destination", origin->destination, "from",
+		record_text_json(from));
 }
 
 void record_turn(struct record *r, uint64_t now_ms)
@@ -53,7 +54,7 @@ void record_recipient(struct record *r, struct smtp_span to)
 		r->more++;
 		return;
 	}
-	json_array_append_new(r->recipients, json_pack("{s:o}", "to", text_of(to)));
+	json_array_append_new(r->recipients, json_pack("{s:o}", "to", record_text_json(to)));
 }
 
 static void set_reply(json_t *object, const struct smtp_reply_line *line)
@@ -65,7 +66,7 @@ static void set_reply(json_t *object, const struct smtp_reply_line *line)
 			line->enhanced.detail);
 		json_object_set_new(object, "enhanced", json_string(enhanced));
 	}
-	json_object_set_new(object, "text", text_of(line->text));
+	json_object_set_new(object, "text", record_text_json(line->text));
 }
 
 void record_recipient_reply(struct record *r, const struct smtp_reply_line *line)
@@ -104,7 +105,7 @@ void record_tls(struct record *r, const char *version, const char *cipher)
 void record_sender_tls(struct record *r, struct smtp_span version, struct smtp_span cipher)
 {
 	json_object_set_new(r->fields, "sender_tls",
-		json_pack("{s:o, s:o}", "version", text_of(version), "cipher", text_of(cipher)));
+		json_pack("{s:o, s:o}", "version", record_text_json(version), "cipher", record_text_json(cipher)));
 }
 
 json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size, uint64_t now_ms)

@@ -1,5 +1,5 @@
 /* filter.c: asks hook after hook. A verdict is given at the end of a turn of the loop. */
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 #include <inttypes.h>
 #include <sodium.h>
@@ -69,9 +69,9 @@ static bool is_closed(const struct call *c)
 	return c->state == CALL_LOST || c->state == CALL_OVER;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t on_call_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 	size_t used = 0, taken = 1;
 
 	while (used < len && taken > 0 && !is_closed(c)) {
@@ -81,9 +81,9 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return is_closed(c) ? len : used;
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void on_call_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 
 	if (c->state == CALL_ASKED && end == STREAM_EOF && c->kind->ended)
 		c->kind->ended(c);
@@ -91,9 +91,9 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 		call_fails(c, end == STREAM_EOF ? "it ended the connection" : error_text(uv_error));
 }
 
-static void on_connected(struct stream *s, int uv_error)
+static void on_call_connected(struct stream *s, int uv_error)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 
 	if (is_closed(c))
 		return;
@@ -103,9 +103,9 @@ static void on_connected(struct stream *s, int uv_error)
 		stream_read_start(s);
 }
 
-static void on_written(struct stream *s, size_t len)
+static void on_call_written(struct stream *s, size_t len)
 {
-	struct call *c = (struct call *)s;
+	struct call *c = container_of(s, struct call, stream);
 
 	if (c->state != CALL_ASKED)
 		return;
@@ -114,20 +114,20 @@ static void on_written(struct stream *s, size_t len)
 		c->kind->room(c);
 }
 
-static void on_closed(struct stream *s)
+static void on_call_closed(struct stream *s)
 {
-	struct filter *f = ((struct call *)s)->filter;
+	struct filter *f = container_of(s, struct call, stream)->filter;
 
 	f->open--;
 	free_if_over(f);
 }
 
 static const struct stream_ops stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_connected = on_connected,
-	.on_closed = on_closed,
+	.on_data = on_call_data,
+	.on_end = on_call_end,
+	.on_written = on_call_written,
+	.on_connected = on_call_connected,
+	.on_closed = on_call_closed,
 };
 
 /* 0, or a libuv error. */
@@ -147,7 +147,7 @@ static int connect_call(struct call *c)
 
 /* Limits */
 
-static void on_deadline(struct deadline *d)
+static void on_call_deadline(struct deadline *d)
 {
 	struct call *c = container_of(d, struct call, deadline);
 
@@ -165,7 +165,7 @@ void call_progresses(struct call *c)
 
 /* Answers */
 
-static void decide(struct filter *f, enum filter_verdict verdict)
+static void filter_decide(struct filter *f, enum filter_verdict verdict)
 {
 	f->verdict = verdict;
 	f->asks = f->count;
@@ -210,7 +210,7 @@ void call_refuses(struct call *c, struct smtp_span reply)
 	c->filter->hooks->counters->hooks_refused += is_final;
 	c->filter->hooks->counters->hooks_deferred += !is_final;
 	set_reply(c->filter, reply);
-	decide(c->filter, FILTER_REFUSES);
+	filter_decide(c->filter, FILTER_REFUSES);
 }
 
 void call_discards(struct call *c)
@@ -218,7 +218,7 @@ void call_discards(struct call *c)
 	note_answer(c);
 	c->hook->discarded++;
 	c->filter->hooks->counters->hooks_discarded++;
-	decide(c->filter, FILTER_DISCARDS);
+	filter_decide(c->filter, FILTER_DISCARDS);
 }
 
 /* The policy of a hook that gives no answer. */
@@ -234,7 +234,7 @@ static void go_without(struct call *c)
 	}
 	close_call(c, CALL_LOST);
 	set_reply(f, smtp_span_of(c->hook->conf->on_failure == SMTPPROXY_TEMPFAIL ? fails_now : fails_for_good));
-	decide(f, FILTER_REFUSES);
+	filter_decide(f, FILTER_REFUSES);
 }
 
 void call_fails(struct call *c, const char *cause)
@@ -279,10 +279,10 @@ static void ask_next(struct filter *f)
 		}
 		f->asks++;
 	}
-	decide(f, FILTER_CONTINUES);
+	filter_decide(f, FILTER_CONTINUES);
 }
 
-static char *copy(struct smtp_span text)
+static char *filter_copy(struct smtp_span text)
 {
 	char *made = malloc(text.len + 1); /* not strndup(): a span has no end of its own */
 
@@ -302,10 +302,10 @@ void filter_ask(struct filter *f, enum filter_step step, struct smtp_span addres
 	f->asks = 0;
 	f->last_ms = worker_now_ms(f->hooks->worker) + f->most_ms[step];
 	if (step == FILTER_MAIL)
-		f->sender = copy(address);
+		f->sender = filter_copy(address);
 	if (step == FILTER_RCPT) {
 		free(f->last_recipient);
-		f->last_recipient = copy(address);
+		f->last_recipient = filter_copy(address);
 	}
 	ask_next(f);
 }
@@ -366,7 +366,7 @@ struct filter *filter_create(struct hooks *hooks, const struct smtpproxy_listene
 		c->filter = f;
 		c->hook = hooks_find(hooks, listener->hooks[i]);
 		c->kind = kinds[c->hook->conf->type];
-		c->deadline.fn = on_deadline;
+		c->deadline.fn = on_call_deadline;
 	}
 	return f;
 }

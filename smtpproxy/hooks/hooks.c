@@ -15,7 +15,7 @@ void hooks_init(struct hooks *h, struct worker *worker, struct smtpproxy_counter
 	SLIST_INIT(&h->all);
 }
 
-static struct hook *known(struct hooks *h, const char *name)
+static struct hook *hooks_known(struct hooks *h, const char *name)
 {
 	struct hook *k;
 
@@ -27,13 +27,13 @@ static struct hook *known(struct hooks *h, const char *name)
 
 struct hook *hooks_find(struct hooks *h, const char *name)
 {
-	struct hook *k = known(h, name);
+	struct hook *k = hooks_known(h, name);
 
 	assert(k);
 	return k;
 }
 
-static int add(struct hooks *h, const char *name)
+static int hooks_add(struct hooks *h, const char *name)
 {
 	struct hook *k = calloc(1, sizeof *k + strlen(name) + 1);
 
@@ -49,7 +49,7 @@ int hooks_prepare(struct hooks *h, const struct conf_smtpproxy *conf)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < conf->hook_count; i++)
-		r = known(h, conf->hooks[i].name) ? 0 : add(h, conf->hooks[i].name);
+		r = hooks_known(h, conf->hooks[i].name) ? 0 : hooks_add(h, conf->hooks[i].name);
 	return r;
 }
 

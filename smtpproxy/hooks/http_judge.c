@@ -7,11 +7,11 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 /* The question */
 
-static json_t *text_json(struct smtp_span text)
+static json_t *http_judge_text(struct smtp_span text)
 {
 	json_t *out = json_stringn(text.len ? text.at : "", text.len);
 
@@ -26,9 +26,9 @@ static json_t *envelope_json(const struct filter *f)
 	address_format((const struct sockaddr *)&f->client, client);
 	json_object_set_new(out, "id", json_string(f->id));
 	json_object_set_new(out, "client", json_string(client));
-	json_object_set_new(out, "ehlo", text_json(smtp_span_of(f->hello)));
+	json_object_set_new(out, "ehlo", http_judge_text(smtp_span_of(f->hello)));
 	json_object_set_new(out, "destination", json_string(f->destination));
-	json_object_set_new(out, "from", text_json(smtp_span_of(f->sender)));
+	json_object_set_new(out, "from", http_judge_text(smtp_span_of(f->sender)));
 	json_object_set(out, "recipients", f->recipients);
 	return out;
 }
@@ -49,7 +49,7 @@ static void write_request(struct call *c, const char *body)
 		free(request);
 }
 
-static int on_body(llhttp_t *p, const char *at, size_t len)
+static int on_http_judge_body(llhttp_t *p, const char *at, size_t len)
 {
 	struct http_judge *h = p->data;
 
@@ -65,9 +65,9 @@ static int on_complete(llhttp_t *p)
 	return HPE_PAUSED;
 }
 
-static const llhttp_settings_t settings = { .on_body = on_body, .on_message_complete = on_complete };
+static const llhttp_settings_t settings = { .on_body = on_http_judge_body, .on_message_complete = on_complete };
 
-static void ask(struct call *c)
+static void http_judge_ask(struct call *c)
 {
 	json_t *envelope = envelope_json(c->filter);
 	char *body = json_dumps(envelope, JSON_COMPACT);
@@ -84,7 +84,7 @@ static void ask(struct call *c)
 
 /* The answer */
 
-static void refuse(struct call *c, const char *reply, struct smtp_span usual)
+static void http_judge_refuse(struct call *c, const char *reply, struct smtp_span usual)
 {
 	uint8_t out[FILTER_REPLY_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -97,7 +97,7 @@ static void refuse(struct call *c, const char *reply, struct smtp_span usual)
 		call_refuses(c, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) });
 }
 
-static void judge(struct call *c)
+static void http_judge_judge(struct call *c)
 {
 	const struct http_judge *h = &c->u.http;
 	json_t *answer = h->parser.status_code == 200 ? json_loadb(h->content, h->len, 0, NULL) : NULL;
@@ -107,33 +107,35 @@ static void judge(struct call *c)
 	if (action && strcmp(action, "accept") == 0)
 		call_accepts(c);
 	else if (action && strcmp(action, "reject") == 0)
-		refuse(c, reply, call_reply_rejects);
+		http_judge_refuse(c, reply, call_reply_rejects);
 	else if (action && strcmp(action, "tempfail") == 0)
-		refuse(c, reply, call_reply_defers);
+		http_judge_refuse(c, reply, call_reply_defers);
 	else
 		call_fails(c, "it answers with another status than 200, or without an action");
 	json_decref(answer);
 }
 
-static size_t take(struct call *c, const uint8_t *data, size_t len)
+static size_t http_judge_take(struct call *c, const uint8_t *data, size_t len)
 {
 	if (c->state != CALL_ASKED) /* behind its answer */
 		return len;
 	switch (llhttp_execute(&c->u.http.parser, (const char *)data, len)) {
 	case HPE_OK: break;
-	case HPE_PAUSED: judge(c); break;
+	case HPE_PAUSED: http_judge_judge(c); break;
 	default: call_fails(c, "its answer is not good HTTP"); break;
 	}
 	return len;
 }
 
 /* Its end is the end of an answer without a length (RFC 9112 6.3). */
-static void ended(struct call *c)
+static void http_judge_ended(struct call *c)
 {
 	if (llhttp_finish(&c->u.http.parser) == HPE_PAUSED)
-		judge(c);
+		http_judge_judge(c);
 	else
 		call_fails(c, "it ended the connection");
 }
 
-const struct call_kind http_judge_kind = { .steps = 1u << FILTER_DATA, .ask = ask, .take = take, .ended = ended };
+const struct call_kind http_judge_kind = {
+	.steps = 1u << FILTER_DATA, .ask = http_judge_ask, .take = http_judge_take, .ended = http_judge_ended
+};

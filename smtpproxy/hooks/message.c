@@ -48,7 +48,7 @@ int message_add(struct message *m, const void *data, size_t len, size_t most)
 
 /* Reading */
 
-static struct smtp_span take_line(struct smtp_span *rest)
+static struct smtp_span message_take_line(struct smtp_span *rest)
 {
 	const char *lf = rest->len ? memchr(rest->at, '\n', rest->len) : NULL;
 	struct smtp_span line = { rest->at, lf ? (size_t)(lf - rest->at) + 1 : rest->len };
@@ -57,7 +57,7 @@ static struct smtp_span take_line(struct smtp_span *rest)
 	return line;
 }
 
-static bool is_name(struct smtp_span name)
+static bool message_is_name(struct smtp_span name)
 {
 	return name.len > 0 && smtp_span_is_graphic(name, ":");
 }
@@ -72,7 +72,7 @@ static bool begins_field(struct smtp_span line)
 	const char *colon = line.len ? memchr(line.at, ':', line.len) : NULL;
 	struct smtp_span name = { line.at, colon ? (size_t)(colon - line.at) : 0 };
 
-	return is_name(smtp_span_trim(name)) && !is_folded(line);
+	return message_is_name(smtp_span_trim(name)) && !is_folded(line);
 }
 
 /* Servers read a line that ends with LF alone, too. */
@@ -89,7 +89,7 @@ size_t message_mbox_line(struct smtp_span text, char out[static MESSAGE_MBOX_NAM
 {
 	struct smtp_span rest = text;
 
-	if (begins_field(take_line(&rest)))
+	if (begins_field(message_take_line(&rest)))
 		return 0;
 	while (text.len > 0 && text.at[0] == '>')
 		text = (struct smtp_span){ text.at + 1, text.len - 1 };
@@ -138,7 +138,7 @@ static int read_fields(struct message *m)
 	m->len = smtp_dots_remove(&dots, m->at, m->len - END_LEN, m->at);
 	rest = (struct smtp_span){ m->at, m->len };
 	for (struct smtp_span before = rest; rest.len > 0; before = rest) {
-		line = take_line(&rest);
+		line = message_take_line(&rest);
 		if (m->count > 0 && is_folded(line)) {
 			m->fields[m->count - 1].text.len += line.len;
 		} else if (begins_field(line) || (m->count == 0 && message_mbox_line(line, name))) {
@@ -147,6 +147,7 @@ static int read_fields(struct message *m)
 			if (!f)
 				return m->count < MESSAGE_FIELDS_MAX ? CSSL_E_NO_MEMORY : CSSL_E_TOO_LONG;
 			f->text = line;
+			/* A line that is no field ends the header, also without an empty line before it. */
 		} else {
 			m->gap = is_empty(line) ? line : (struct smtp_span){ 0 };
 			m->body = is_empty(line) ? rest : before;
@@ -189,6 +190,7 @@ static bool is_value(struct smtp_span value)
 			line.len--;
 		if (memchr(line.at, '\r', line.len) || memchr(line.at, '\0', line.len))
 			return false;
+		/* A line that is not folded would be a field of its own, and an empty one would end the header. */
 		if (lines++ > 0 && (!is_folded(line) || smtp_span_trim(line).len == 0))
 			return false;
 	}
@@ -240,7 +242,7 @@ int message_insert(struct message *m, size_t at, struct smtp_span name, struct s
 	struct message_field text = { 0 };
 	int r;
 
-	if (!is_name(name) || !is_value(value))
+	if (!message_is_name(name) || !is_value(value))
 		return CSSL_E_RANGE;
 	r = write_field(&text, name, value);
 	f = r ? NULL : open_place(m, at < m->count ? at : m->count);
@@ -258,7 +260,7 @@ int message_change(struct message *m, size_t nth, struct smtp_span name, struct 
 {
 	struct smtp_span own, before;
 
-	if (!is_name(name) || !is_value(value))
+	if (!message_is_name(name) || !is_value(value))
 		return CSSL_E_RANGE;
 	for (size_t i = 0; i < m->count; i++) {
 		message_split(&m->fields[i], &own, &before);

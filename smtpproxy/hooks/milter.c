@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 #define PENDING_MAX 262144u /* output that the milter has not taken; above this, the body waits */
 #define ROOM        4096u   /* for a packet beside its text */
@@ -171,7 +171,7 @@ static size_t room_for(const struct call *c)
 }
 
 /* The kernel takes it at the end of this turn. */
-static void say(struct call *c)
+static void milter_say(struct call *c)
 {
 	struct milter *m = &c->u.milter;
 	const size_t room_len = room_for(c);
@@ -199,7 +199,7 @@ static void say(struct call *c)
 		m->part++;
 }
 
-static void go_on(struct call *c)
+static void milter_go_on(struct call *c)
 {
 	struct milter *m = &c->u.milter;
 
@@ -213,18 +213,18 @@ static void go_on(struct call *c)
 		if (is_left_out(c, m->part))
 			m->part++;
 		else
-			say(c);
+			milter_say(c);
 	}
 }
 
-static void ask(struct call *c)
+static void milter_ask(struct call *c)
 {
 	c->u.milter.part = first_parts[c->filter->step];
 	c->u.milter.turn = MILTER_SAYS;
-	go_on(c);
+	milter_go_on(c);
 }
 
-static void bye(struct call *c)
+static void milter_bye(struct call *c)
 {
 	uint8_t out[8];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -318,7 +318,7 @@ static void on_options(struct call *c, struct wire_reader reader)
 	m->options = options;
 	m->part++;
 	m->turn = MILTER_SAYS;
-	go_on(c);
+	milter_go_on(c);
 }
 
 static void on_continue(struct call *c)
@@ -332,7 +332,7 @@ static void on_continue(struct call *c)
 	m->turn = MILTER_SAYS;
 	if (!parts[m->part].more)
 		m->part++;
-	go_on(c);
+	milter_go_on(c);
 }
 
 static void on_skip(struct call *c)
@@ -342,7 +342,7 @@ static void on_skip(struct call *c)
 	on_continue(c);
 }
 
-static void on_accept(struct call *c)
+static void on_milter_accept(struct call *c)
 {
 	if (c->u.milter.part == MILTER_PART_END && make_changes(c) < 0)
 		call_fails(c, "its changes would break the header");
@@ -363,13 +363,13 @@ static void on_reply_code(struct call *c, struct wire_reader r)
 }
 
 /* Its time-out is for each answer, and a message has many parts. */
-static void on_answer(struct call *c, uint8_t letter, struct wire_reader rest)
+static void on_milter_answer(struct call *c, uint8_t letter, struct wire_reader rest)
 {
 	call_progresses(c);
 	switch (letter) {
 	case MILTER_OPTIONS: on_options(c, rest); break;
 	case MILTER_CONTINUE: on_continue(c); break;
-	case MILTER_ACCEPT: on_accept(c); break;
+	case MILTER_ACCEPT: on_milter_accept(c); break;
 	case MILTER_REJECT: call_refuses(c, call_reply_rejects); break;
 	case MILTER_DISCARD: call_discards(c); break;
 	case MILTER_REPLY_CODE: on_reply_code(c, rest); break;
@@ -394,7 +394,7 @@ static void on_answer(struct call *c, uint8_t letter, struct wire_reader rest)
 	}
 }
 
-static size_t take(struct call *c, const uint8_t *data, size_t len)
+static size_t milter_take_packets(struct call *c, const uint8_t *data, size_t len)
 {
 	struct wire_reader rest;
 	size_t taken = 0;
@@ -410,20 +410,20 @@ static size_t take(struct call *c, const uint8_t *data, size_t len)
 	else if (c->u.milter.part == MILTER_PART_OPTIONS && letter != MILTER_OPTIONS)
 		call_fails(c, "it replies before its options");
 	else
-		on_answer(c, letter, rest);
+		on_milter_answer(c, letter, rest);
 	return r < 0 ? len : taken;
 }
 
-static void end(struct call *c)
+static void milter_end(struct call *c)
 {
 	forget_changes(&c->u.milter);
 }
 
 const struct call_kind milter_kind = {
 	.steps = 1u << FILTER_MAIL | 1u << FILTER_RCPT | 1u << FILTER_DATA | 1u << FILTER_MESSAGE,
-	.ask = ask,
-	.take = take,
-	.room = go_on,
-	.bye = bye,
-	.end = end,
+	.ask = milter_ask,
+	.take = milter_take_packets,
+	.room = milter_go_on,
+	.bye = milter_bye,
+	.end = milter_end,
 };

@@ -107,6 +107,7 @@ int milter_write_reply(struct wire_writer *w, struct smtp_span text)
 		code = of_line;
 		line.at += line.len > 3 ? 4 : 3;
 		line.len -= line.len > 3 ? 4 : 3;
+		/* The code has decided already. What does not fit is only text. */
 		if (line.len + 1 > sizeof joined - len)
 			break;
 		if (len)

@@ -38,7 +38,7 @@ void tx_before_open(struct tx_before *b, void (*send)(void *ctx, const uint8_t *
 	b->ctx = ctx;
 }
 
-static void tell(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply)
+static void tx_waiter_tell(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply)
 {
 	LIST_REMOVE(w, next);
 	w->on_fate(w, fate, reply);
@@ -49,18 +49,18 @@ void tx_before_close(struct tx_before *b)
 	struct tx_waiter *w;
 	b->send = NULL;
 	while ((w = LIST_FIRST(&b->waiters)))
-		tell(w, SMTP_FATE_UNKNOWN, (struct smtp_span){ 0 });
+		tx_waiter_tell(w, SMTP_FATE_UNKNOWN, (struct smtp_span){ 0 });
 }
 
 /* Reading */
 
-static void on_answer(struct tx_before *b, const struct tx_message *m)
+static void on_tx_before_answer(struct tx_before *b, const struct tx_message *m)
 {
 	struct tx_waiter *w;
 	LIST_FOREACH(w, &b->waiters, next)
 	{
 		if (w->ticket == m->ticket) {
-			tell(w, m->fate, m->reply);
+			tx_waiter_tell(w, m->fate, m->reply);
 			return;
 		}
 	}
@@ -93,7 +93,7 @@ int tx_before_read(struct tx_before *b, const uint8_t *data, size_t len)
 	while ((r = tx_message_read(data + used, len - used, &m)) > 0) {
 		used += (size_t)r;
 		if (m.kind == TX_MESSAGE_ANSWER)
-			on_answer(b, &m);
+			on_tx_before_answer(b, &m);
 		else if (m.kind == TX_MESSAGE_ENTRY)
 			on_entry(b, &m);
 	}
@@ -130,7 +130,7 @@ struct giving {
 };
 
 /* The oldest decision first, so that it is the first to be overwritten. */
-static void give(void *ctx, const struct tx_entry *e)
+static void on_tx_before_found(void *ctx, const struct tx_entry *e)
 {
 	const struct giving *g = ctx;
 	uint8_t out[TX_MESSAGE_MAX];
@@ -151,6 +151,6 @@ void tx_before_give(const struct tx_before *b, const struct tx_ledger *own,
 	void (*send)(void *ctx, const uint8_t *data, size_t len), void *ctx)
 {
 	struct giving g = { send, ctx };
-	tx_ledger_each(b->given, give, &g);
-	tx_ledger_each(own, give, &g);
+	tx_ledger_each(b->given, on_tx_before_found, &g);
+	tx_ledger_each(own, on_tx_before_found, &g);
 }

@@ -17,7 +17,7 @@ struct tx_ledger {
 	struct table entries;
 };
 
-static struct tx_entry *of_link(struct table_link *link)
+static struct tx_entry *tx_entry_of_link(struct table_link *link)
 {
 	return link ? container_of(link, struct tx_entry, link) : NULL;
 }
@@ -39,7 +39,7 @@ void tx_ledger_destroy(struct tx_ledger *l)
 		return;
 	for (struct table_link *link = table_walk(&l->entries, NULL), *next; link; link = next) {
 		next = table_walk(&l->entries, link);
-		free(of_link(link));
+		free(tx_entry_of_link(link));
 	}
 	table_clear(&l->entries);
 	free(l);
@@ -50,7 +50,7 @@ void tx_ledger_set_max(struct tx_ledger *l, uint64_t ids_max)
 	l->ids_max = ids_max;
 }
 
-static uint64_t hash_of(const struct tx_ledger *l, const char *id)
+static uint64_t tx_ledger_hash(const struct tx_ledger *l, const char *id)
 {
 	uint8_t hash[crypto_shorthash_BYTES];
 	uint64_t number;
@@ -59,7 +59,7 @@ static uint64_t hash_of(const struct tx_ledger *l, const char *id)
 	return number;
 }
 
-static struct tx_entry *add(struct tx_ledger *l, const char *id)
+static struct tx_entry *tx_ledger_add(struct tx_ledger *l, const char *id)
 {
 	uint8_t key[8];
 	struct tx_entry *e;
@@ -73,7 +73,7 @@ static struct tx_entry *add(struct tx_ledger *l, const char *id)
 		l->evicted++;
 	}
 	e = calloc(1, sizeof *e);
-	if (!e || table_add(&l->entries, &e->link, hash_of(l, id))) {
+	if (!e || table_add(&l->entries, &e->link, tx_ledger_hash(l, id))) {
 		free(e);
 		return NULL;
 	}
@@ -85,16 +85,16 @@ static struct tx_entry *add(struct tx_ledger *l, const char *id)
 
 struct tx_entry *tx_ledger_find(const struct tx_ledger *l, const char *id)
 {
-	struct tx_entry *e = of_link(table_first(&l->entries, hash_of(l, id)));
+	struct tx_entry *e = tx_entry_of_link(table_first(&l->entries, tx_ledger_hash(l, id)));
 	while (e && strcmp(e->id, id) != 0)
-		e = of_link(table_next(&e->link));
+		e = tx_entry_of_link(table_next(&e->link));
 	return e;
 }
 
 void tx_ledger_each(const struct tx_ledger *l, void (*fn)(void *ctx, const struct tx_entry *e), void *ctx)
 {
 	for (struct table_link *link = NULL; (link = table_walk(&l->entries, link));)
-		fn(ctx, of_link(link));
+		fn(ctx, tx_entry_of_link(link));
 }
 
 struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id)
@@ -103,7 +103,7 @@ struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id)
 	if (e && e->sessions_len == 0)
 		TAILQ_REMOVE(&l->idle, e, in_idle);
 	if (!e)
-		e = add(l, id);
+		e = tx_ledger_add(l, id);
 	if (e)
 		e->sessions_len++;
 	return e;

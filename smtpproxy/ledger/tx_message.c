@@ -6,7 +6,7 @@
 
 #include "proto/error.h"
 
-static void put_text(struct wire_writer *w, struct smtp_span text)
+static void tx_message_put_text(struct wire_writer *w, struct smtp_span text)
 {
 	wire_put_u16(w, (uint16_t)text.len);
 	if (text.len > 0)
@@ -29,14 +29,14 @@ size_t tx_message_write(const struct tx_message *m, uint8_t *out)
 	if (m->kind != TX_MESSAGE_ENTRY)
 		wire_put_u32(&w, m->ticket);
 	if (m->kind != TX_MESSAGE_ANSWER) {
-		put_text(&w, m->id);
-		put_text(&w, m->key);
+		tx_message_put_text(&w, m->id);
+		tx_message_put_text(&w, m->key);
 	}
 	if (m->kind == TX_MESSAGE_QUESTION)
 		wire_put_u64(&w, m->number);
 	if (m->kind == TX_MESSAGE_ANSWER) {
 		wire_put_u8(&w, (uint8_t)m->fate);
-		put_text(&w, m->reply);
+		tx_message_put_text(&w, m->reply);
 	}
 	if (m->kind == TX_MESSAGE_ENTRY) {
 		wire_put_u64(&w, m->newest);
@@ -44,7 +44,7 @@ size_t tx_message_write(const struct tx_message *m, uint8_t *out)
 		wire_put_u8(&w, (uint8_t)m->decisions);
 		for (unsigned i = 0; i < m->decisions; i++) {
 			wire_put_u64(&w, m->decided[i].number);
-			put_text(&w, m->decided[i].reply);
+			tx_message_put_text(&w, m->decided[i].reply);
 		}
 	}
 	const ptrdiff_t len = wire_writer_len(&w);
@@ -76,6 +76,7 @@ int tx_message_read(const uint8_t *in, size_t len, struct tx_message *m)
 {
 	const size_t content = len >= 2 ? wire_load_u16(in) : 0;
 	struct wire_reader r;
+	/* A length that no message has is refused at once. To wait for its bytes would fill the buffer. */
 	if (len < 2 || (len < 2 + content && content <= TX_MESSAGE_MAX))
 		return 0;
 	if (content > TX_MESSAGE_MAX)

@@ -13,67 +13,30 @@
 #include "net/log.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "smtpproxy/outward/outward.h"
 
 #define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long, or for its fallback */
 #define LINGER_ONE 1u                 /* one of a single message */
 
-static const struct outward_home *home_of(const struct destination *d)
-{
-	return outward_home(d->outward);
-}
-
 static uint64_t now_of(const struct destination *d)
 {
-	return worker_now_ms(home_of(d)->worker);
+	return worker_now_ms(d->home->worker);
 }
 
-unsigned destination_connections(const struct destination *d)
+static void onward_place(struct onward *o, enum destination_place to)
 {
-	unsigned all = 0;
-	for (unsigned i = 0; i < DESTINATION_PLACES; i++)
-		all += d->in[i];
-	return all;
+	onwards_place(&o->destination->onwards, o, to);
 }
 
-/* Connections that the receiver has greeted and that may be used. */
-static uint32_t usable_of(const uint32_t in[static DESTINATION_PLACES])
+/* None is usable, and none may become so soon. */
+static bool has_none(const struct destination *d)
 {
-	return in[DESTINATION_IDLE] + in[DESTINATION_LEASED];
+	return onwards_usable(d->onwards.in) + d->onwards.in[DESTINATION_OPENING] == 0;
 }
 
-static uint32_t usable(const struct destination *d)
+static void destination_ask_for_step(struct destination *d)
 {
-	return usable_of(d->in);
+	worker_at_turn_end(d->home->worker, &d->step);
 }
-
-static void come(struct onward *o, enum destination_place to)
-{
-	struct destination *d = o->destination;
-	d->in[to]++;
-	d->share->in[to]++;
-	o->place = (uint8_t)to;
-}
-
-static void go(const struct onward *o)
-{
-	struct destination *d = o->destination;
-	d->in[o->place]--;
-	d->share->in[o->place]--;
-}
-
-static void place(struct onward *o, enum destination_place to)
-{
-	go(o);
-	come(o, to);
-}
-
-void destination_ask_for_step(struct destination *d)
-{
-	worker_at_turn_end(home_of(d)->worker, &d->step);
-}
-
-/* Wants */
 
 const struct smtp_ehlo *destination_offers(const struct destination *d)
 {
@@ -85,16 +48,16 @@ const struct smtp_ehlo *destination_offers(const struct destination *d)
 /* Its sender holds one connection less. */
 static void give_place_back(struct destination *d, struct turns_sender **holder)
 {
-	turns_give_back(&d->turns, *holder);
+	turns_give_back(&d->wants.turns, *holder);
 	*holder = NULL;
 }
 
-static void serve(struct want *w, struct onward *o)
+static void destination_serve(struct want *w, struct onward *o)
 {
-	struct destination *d = w->destination;
+	struct destination *d = o->destination;
 	d->turn_ms += now_of(d) - w->since_ms;
-	home_of(d)->counters->turns_waited += now_of(d) > w->since_ms;
-	place(o, DESTINATION_LEASED);
+	d->home->counters->turns_waited += now_of(d) > w->since_ms;
+	onward_place(o, DESTINATION_LEASED);
 	o->holder = w->turn.holder;
 	w->turn.holder = NULL;
 	w->state = WANT_NOTHING;
@@ -102,30 +65,21 @@ static void serve(struct want *w, struct onward *o)
 	w->ops->on_turn(w, o);
 }
 
-static void rest(struct onward *o)
+static void onward_rest(struct onward *o)
 {
-	place(o, DESTINATION_IDLE);
-	onward_expect(o, home_of(o->destination)->conf->outward.idle_ms);
+	onward_place(o, DESTINATION_IDLE);
+	onward_expect(o, o->destination->home->conf->outward.idle_ms);
 }
 
 /* Learn the extensions of a connection. If there are others, keep only those that all have, because there may be
  * several servers. */
 static void learn_offers(struct destination *d, const struct smtp_ehlo *offers)
 {
-	if (d->state == DESTINATION_KNOWN && usable(d) > 1)
+	if (d->state == DESTINATION_KNOWN && onwards_usable(d->onwards.in) > 1)
 		smtp_ehlo_narrow(&d->offers, offers);
 	else
 		d->offers = *offers;
 	d->state = DESTINATION_KNOWN;
-}
-
-static void tell_offers(struct destination *d)
-{
-	struct want *w;
-	while ((w = TAILQ_FIRST(&d->offers_wanted))) {
-		want_nothing(w);
-		w->ops->on_offers(w);
-	}
 }
 
 /* A want that was promised a connection waits again. */
@@ -135,113 +89,130 @@ static void break_promise(struct onward *o)
 	if (!w)
 		return;
 	want_nothing(w);
-	if (want_turn(w, o->destination) < 0)
+	if (want_turn(w, &o->destination->wants) < 0)
 		w->ops->on_failed(w, SMTP_OWN_OVERLOADED);
 }
 
-void destination_on_left(struct onward *o)
+static void on_onward_left(struct onward *o)
 {
-	place(o, DESTINATION_LEAVING);
+	onward_place(o, DESTINATION_LEAVING);
 	break_promise(o);
 	destination_ask_for_step(o->destination);
 }
 
 /* IDLE, and not to be used any more. */
-static void retire(struct onward *o)
+static void onward_retire(struct onward *o)
 {
 	onward_quit(o);
-	destination_on_left(o);
+	on_onward_left(o);
 }
 
 /* While a connection can be used, those that fail beside it say nothing about all of the receiver. */
 static void note_handshake(struct destination *d, const struct onward *o)
 {
-	snprintf(d->said, sizeof d->said, "%s", greeting_said(&o->greeting));
-	if (o->shake == ONWARD_SHAKE_WORKED || usable_of(d->share->in) == 0)
+	snprintf(d->wants.said, sizeof d->wants.said, "%s", greeting_said(&o->greeting));
+	if (o->shake == ONWARD_SHAKE_WORKED || onwards_usable(d->share->in) == 0)
 		fallback_note(&d->share->fallback, o, d->host, now_of(d));
 }
 
-void destination_on_ready(struct onward *o)
+static void on_onward_ready(struct onward *o)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
 	note_handshake(d, o);
-	d->said[0] = '\0';
-	if (o->age != d->age) {
-		retire(o);
+	d->wants.said[0] = '\0';
+	if (o->age != d->onwards.age) {
+		onward_retire(o);
 		return;
 	}
 	o->promised = NULL;
-	rest(o);
-	receiver_limit_taken(&d->share->limit, usable_of(d->share->in));
+	onward_rest(o);
+	receiver_limit_taken(&d->share->limit, onwards_usable(d->share->in));
 	learn_offers(d, &o->greeting.words->offers);
 	greeting_rest(&o->greeting);
 	if (w)
-		serve(w, o);
-	tell_offers(d);
+		destination_serve(w, o);
+	wants_tell_offers(&d->wants);
 	destination_ask_for_step(d);
 }
 
-static struct destination *lose(struct onward *o)
+static struct destination *destination_lose(struct onward *o)
 {
 	struct destination *d = o->destination;
-	destination_on_left(o);
+	on_onward_left(o);
 	note_handshake(d, o);
-	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
+	receiver_limit_refused(&d->share->limit, onwards_usable(d->share->in), now_of(d));
 	return d;
 }
 
-void destination_on_refused(struct onward *o, enum onward_refusal refusal)
+static void on_onward_refused(struct onward *o, enum onward_refusal refusal)
 {
-	struct destination *d = lose(o);
-	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
-		wants_fail(d, SMTP_OWN_BACKEND_UNREACHABLE);
+	struct destination *d = destination_lose(o);
+	if (refusal == ONWARD_NOT_REACHED && has_none(d))
+		wants_fail(&d->wants, SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
 /* Other connections may work: it may take no more than these, or one server of several may have a fault. So this counts
  * as a refusal, or else a new connection would follow at once, as long as a session waits. */
-void destination_on_over(struct onward *o, enum smtp_own why)
+static void on_onward_over(struct onward *o, enum smtp_own why)
 {
-	struct destination *d = lose(o);
-	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
-		wants_fail(d, why);
+	struct destination *d = destination_lose(o);
+	if (has_none(d))
+		wants_fail(&d->wants, why);
 }
 
 /* The session with that name gets no connection. All others go on waiting. */
-void destination_on_name_refused(struct onward *o, enum smtp_own why)
+static void on_onward_name_refused(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
-	place(o, DESTINATION_LEAVING);
+	onward_place(o, DESTINATION_LEAVING);
 	note_handshake(d, o);
 	if (w)
 		want_fail(w, why);
-	while ((w = wants_find_named(d, o->greeting.name)))
+	while ((w = wants_find_named(&d->wants, o->greeting.name)))
 		want_fail(w, why);
 	destination_ask_for_step(d);
 }
 
-void destination_on_closed(struct onward *o)
+static void wake_first(struct receiver_share *s)
+{
+	struct destination *d = receiver_share_wake(s);
+	if (d)
+		destination_ask_for_step(d);
+}
+
+static void on_onward_closed(struct onward *o)
 {
 	struct destination *d = o->destination;
-	go(o);
-	TAILQ_REMOVE(&d->onwards, o, next);
-	receiver_share_wake(d->share); /* before the step of this one, which had its turn */
+	onwards_remove(&d->onwards, o);
+	wake_first(d->share); /* before the step of this one, which had its turn */
 	destination_ask_for_step(d);
 }
 
+static const struct onward_ops onward_ops = {
+	.on_ready = on_onward_ready,
+	.on_refused = on_onward_refused,
+	.on_over = on_onward_over,
+	.on_name_refused = on_onward_name_refused,
+	.on_left = on_onward_left,
+	.on_closed = on_onward_closed,
+};
+
 static int open_one(struct destination *d, const struct onward_demand *demand)
 {
-	const struct outward_home *home = home_of(d);
+	const struct outward_home *home = d->home;
 	struct onward *o = calloc(1, sizeof *o);
 	if (!o) {
 		tlsa_set_drop(demand->set);
 		return CSSL_E_NO_MEMORY;
 	}
-	const struct smtpproxy_source *source = sources_pick(&home->conf->outward, d->route.to.ss_family, d->opened++);
+	const struct smtpproxy_source *source =
+		route_pick_source(&home->conf->outward, d->route.to.ss_family, d->opened++);
 	o->demand = *demand;
-	int r = onward_open(
-		o, home, d, &d->route, source ? (const struct sockaddr *)&source->address : NULL, wants_first_name(d));
+	o->destination = d;
+	int r = onward_open(o, home, &onward_ops, &d->route, source ? (const struct sockaddr *)&source->address : NULL,
+		wants_first_name(&d->wants));
 	if (r < 0) {
 		char to[ADDRESS_TEXT_MAX], from[ADDRESS_TEXT_MAX] = "any";
 		if (source)
@@ -249,73 +220,79 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 		log_paced(LOG_WARNING, NULL, "no connection to a receiver", "to=%s from=%s cause=%s",
 			address_format((const struct sockaddr *)&d->route.to, to), from, error_text(r));
 		home->counters->connections_failed++;
-		receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
+		receiver_limit_refused(&d->share->limit, onwards_usable(d->share->in), now_of(d));
 		tlsa_set_drop(demand->set);
 		free(o);
 		return r;
 	}
-	TAILQ_INSERT_TAIL(&d->onwards, o, next);
-	come(o, DESTINATION_OPENING);
-	o->age = d->age;
+	onwards_add(&d->onwards, o);
 	receiver_share_wait_no_more(d); /* if it needs more, it waits as the last one */
 	return 0;
 }
 
 /* The step */
 
-/* A connection that has greeted with this name before saves a round trip. */
-static struct onward *find_idle(const struct destination *d, const char *name)
-{
-	struct onward *o, *any = NULL;
-	TAILQ_FOREACH(o, &d->onwards, next)
-	{
-		if (o->place != DESTINATION_IDLE)
-			continue;
-		if (strcmp(o->greeting.name, name) == 0)
-			return o;
-		any = o;
-	}
-	return any;
-}
-
-static void promise(struct want *w, struct onward *o)
+static void onward_promise(struct want *w, struct onward *o)
 {
 	w->state = WANT_PROMISED;
 	w->promised = o;
 	o->promised = w;
-	place(o, DESTINATION_OPENING);
+	onward_place(o, DESTINATION_OPENING);
 	onward_renew(o, smtp_span_of(w->name));
 }
 
 /* 1: the first waiting session is served, or will be. */
 static bool serve_first(struct destination *d)
 {
-	struct turn *t = turns_first(&d->turns);
+	struct turn *t = turns_first(&d->wants.turns);
 	struct want *w = container_of(t, struct want, turn);
-	struct onward *o = find_idle(d, w->name);
+	struct onward *o = onwards_find_idle(&d->onwards, w->name);
 	if (!o)
 		return false;
-	turns_take(&d->turns);
+	turns_take(&d->wants.turns);
 	w->state = WANT_NOTHING;
 	if (strcmp(o->greeting.name, w->name) == 0)
-		serve(w, o);
+		destination_serve(w, o);
 	else
-		promise(w, o);
+		onward_promise(w, o);
 	return true;
 }
 
-static uint32_t missing(const struct destination *d)
+static uint32_t destination_missing(const struct destination *d)
 {
-	const uint32_t promised = d->in[DESTINATION_OPENING];
-	const bool offers = d->state == DESTINATION_NEW && !TAILQ_EMPTY(&d->offers_wanted);
-	const uint32_t wanted = d->turns.count > 0 ? d->turns.count : (uint32_t)offers;
+	const uint32_t promised = d->onwards.in[DESTINATION_OPENING];
+	const bool offers = d->state == DESTINATION_NEW && !TAILQ_EMPTY(&d->wants.offers);
+	const uint32_t wanted = d->wants.turns.count > 0 ? d->wants.turns.count : (uint32_t)offers;
 	return wanted > promised ? wanted - promised : 0;
 }
 
 bool destination_is_short(const struct destination *d)
 {
 	return receiver_share_is_wanted(d) ||
-	       (d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0);
+	       (d->wants.turns.count > d->onwards.in[DESTINATION_OPENING] && d->onwards.in[DESTINATION_IDLE] == 0);
+}
+
+static void retire_idle(struct destination *d)
+{
+	struct onward *o;
+	TAILQ_FOREACH(o, &d->onwards.all, next)
+	{
+		if (o->place == DESTINATION_IDLE)
+			onward_retire(o);
+	}
+}
+
+/* Of the other destinations of the receiver: those for which nobody waits there. */
+static void retire_idle_of_others(const struct destination *for_d)
+{
+	struct destination *d;
+	if (for_d->share->in[DESTINATION_IDLE] == 0)
+		return;
+	LIST_FOREACH(d, &for_d->share->members, member_next)
+	{
+		if (d != for_d && d->wants.turns.count == 0)
+			retire_idle(d);
+	}
 }
 
 /* No connection may be opened now. Whoever ends one asks for a step. */
@@ -323,19 +300,20 @@ static void wait_for_room(struct destination *d)
 {
 	const uint64_t wait_ms = receiver_limit_wait_ms(&d->share->limit, now_of(d));
 	if (wait_ms != RECEIVER_LIMIT_NEVER)
-		deadline_set(home_of(d)->worker, &d->deadline, wait_ms);
-	receiver_share_wait(d);
-	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
-		wants_send_elsewhere(d);
+		deadline_set(d->home->worker, &d->deadline, wait_ms);
+	if (receiver_share_wait(d))
+		retire_idle_of_others(d);
+	if (has_none(d))
+		wants_send_elsewhere(&d->wants);
 }
 
 /* A receiver also counts connections that it is still closing. So no new ones are opened in their place. */
 static void open_missing(struct destination *d)
 {
 	struct onward_demand demand;
-	for (uint32_t left = missing(d); left > 0; left--) {
+	for (uint32_t left = destination_missing(d); left > 0; left--) {
 		struct receiver_limit *limit = &d->share->limit;
-		if (!receiver_limit_allows(limit, receiver_share_connections(d->share), now_of(d))) {
+		if (!receiver_limit_allows(limit, onwards_count(d->share->in), now_of(d))) {
 			wait_for_room(d);
 			return;
 		}
@@ -344,23 +322,23 @@ static void open_missing(struct destination *d)
 		if (!why && open_one(d, &demand) < 0)
 			why = SMTP_OWN_BACKEND_UNREACHABLE;
 		if (why) {
-			d->said[0] = '\0';
-			if (destination_connections(d) == 0)
-				wants_fail(d, why);
+			d->wants.said[0] = '\0';
+			if (onwards_count(d->onwards.in) == 0)
+				wants_fail(&d->wants, why);
 			return;
 		}
 	}
 }
 
-static void linger(struct destination *d)
+static void destination_linger(struct destination *d)
 {
-	if (d->sessions > 0 || destination_connections(d) > 0)
+	if (d->sessions > 0 || onwards_count(d->onwards.in) > 0)
 		return;
 	uint64_t ms = fallback_kept_ms(&d->share->fallback, now_of(d));
 	if (ms < LINGER_MS)
 		ms = LINGER_MS;
-	deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : ms);
-	outward_note_unused(d->outward, d);
+	deadline_set(d->home->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : ms);
+	d->ops->on_unused(d);
 }
 
 /* Of several destinations that share a receiver, the first that waits has the room that is left. */
@@ -369,40 +347,40 @@ static void pass_room_on(struct destination *d)
 	if (d->share == &d->own || d->wait == DESTINATION_WAITS)
 		return;
 	receiver_share_wait_no_more(d);
-	if (receiver_limit_allows(&d->share->limit, receiver_share_connections(d->share), now_of(d)))
-		receiver_share_wake(d->share);
+	if (receiver_limit_allows(&d->share->limit, onwards_count(d->share->in), now_of(d)))
+		wake_first(d->share);
 }
 
-static void step(struct turn_end *t)
+static void on_destination_turn_end(struct turn_end *t)
 {
 	struct destination *d = container_of(t, struct destination, step);
-	d->turns.places = d->share->limit.limit;
-	while (d->turns.count > 0 && serve_first(d))
+	d->wants.turns.places = d->share->limit.limit;
+	while (d->wants.turns.count > 0 && serve_first(d))
 		;
-	if (missing(d) > 0 && dane_is_known(&d->dane, home_of(d), &d->route))
+	if (destination_missing(d) > 0 && dane_is_known(&d->dane, d->home, &d->route))
 		open_missing(d);
-	if (missing(d) == 0)
+	if (destination_missing(d) == 0)
 		receiver_share_wait_no_more(d);
-	if (d->turns.count == 0 && receiver_share_is_wanted(d))
-		destination_retire_idle(d);
+	if (d->wants.turns.count == 0 && receiver_share_is_wanted(d))
+		retire_idle(d);
 	pass_room_on(d);
-	linger(d);
-	outward_note_step(d->outward);
+	destination_linger(d);
+	d->ops->on_step(d);
 }
 
 /* With or without records, connections are opened at once or fail at once. */
 static void on_dane_known(struct dane *dane)
 {
 	struct destination *d = container_of(dane, struct destination, dane);
-	if (missing(d) > 0)
+	if (destination_missing(d) > 0)
 		open_missing(d);
 }
 
-static void on_deadline(struct deadline *deadline)
+static void on_destination_deadline(struct deadline *deadline)
 {
 	struct destination *d = container_of(deadline, struct destination, deadline);
-	if (d->sessions == 0 && destination_connections(d) == 0)
-		outward_forget(d->outward, d);
+	if (d->sessions == 0 && onwards_count(d->onwards.in) == 0)
+		d->ops->on_expired(d);
 	else
 		destination_ask_for_step(d);
 }
@@ -412,15 +390,14 @@ static void on_deadline(struct deadline *deadline)
 void destination_take_back(struct destination *d, struct onward *o)
 {
 	give_place_back(d, &o->holder);
-	const bool is_good = o->age == d->age && d->route.head == ONWARD_BARE &&
-			     o->messages < home_of(d)->conf->outward.most_messages &&
-			     o->refusals < ONWARD_REFUSALS_MOST;
+	const bool is_good = o->age == d->onwards.age && d->route.head == ONWARD_BARE &&
+			     o->messages < d->home->conf->outward.most_messages && o->refusals < ONWARD_REFUSALS_MOST;
 	if (o->state == ONWARD_IDLE && is_good && !receiver_share_is_wanted(d)) {
-		rest(o);
+		onward_rest(o);
 	} else {
 		if (o->state == ONWARD_IDLE)
 			onward_quit(o);
-		place(o, DESTINATION_LEAVING);
+		onward_place(o, DESTINATION_LEAVING);
 	}
 	destination_ask_for_step(d);
 }
@@ -428,13 +405,13 @@ void destination_take_back(struct destination *d, struct onward *o)
 void destination_note_lost(struct destination *d, struct onward *o)
 {
 	give_place_back(d, &o->holder);
-	place(o, DESTINATION_LEAVING);
+	onward_place(o, DESTINATION_LEAVING);
 	destination_ask_for_step(d);
 }
 
 bool destination_gives_too_much(const struct destination *d, const struct onward *o)
 {
-	return turns_has_too_many(&d->turns, o->holder);
+	return turns_has_too_many(&d->wants.turns, o->holder);
 }
 
 /* Sessions */
@@ -443,7 +420,6 @@ void destination_enter(struct destination *d)
 {
 	d->sessions++;
 	d->share->sessions++;
-	outward_note_used(d->outward, d);
 }
 
 void destination_leave(struct destination *d)
@@ -460,45 +436,22 @@ bool destination_has_its_part(const struct destination *d, uint32_t free_places)
 
 /* Life */
 
-void destination_retire_idle(struct destination *d)
-{
-	struct onward *o;
-	TAILQ_FOREACH(o, &d->onwards, next)
-	{
-		if (o->place == DESTINATION_IDLE)
-			retire(o);
-	}
-}
-
 /* Leased ones, and those that still open, follow when they come back. */
 static void retire_old(struct destination *d)
 {
 	struct onward *o;
-	TAILQ_FOREACH(o, &d->onwards, next)
+	TAILQ_FOREACH(o, &d->onwards.all, next)
 	{
-		if (o->place == DESTINATION_IDLE && o->age != d->age)
-			retire(o);
+		if (o->place == DESTINATION_IDLE && o->age != d->onwards.age)
+			onward_retire(o);
 	}
 	destination_ask_for_step(d);
-}
-
-/* It has TLS, or is about to try. */
-static bool may_have_tls(const struct onward *o)
-{
-	return o->tls || (!o->taken && o->demand.clear == ONWARD_CLEAR_BY_FILE);
 }
 
 /* Those of now without TLS are used for no other transaction. */
 static void end_clear_ones(struct destination *d)
 {
-	const uint32_t age = d->age;
-	struct onward *o;
-	d->age++;
-	TAILQ_FOREACH(o, &d->onwards, next)
-	{
-		if (o->age == age && may_have_tls(o))
-			o->age = d->age;
-	}
+	onwards_age_clear_ones(&d->onwards);
 	retire_old(d);
 }
 
@@ -506,7 +459,7 @@ static void end_clear_ones(struct destination *d)
 void destination_give_up_clear(struct destination *d, const struct onward *o)
 {
 	struct destination *member;
-	if (o->age != d->age) /* another one has said so before */
+	if (o->age != d->onwards.age) /* another one has said so before */
 		return;
 	fallback_end(&d->share->fallback, d->host);
 	if (d->share == &d->own)
@@ -515,21 +468,32 @@ void destination_give_up_clear(struct destination *d, const struct onward *o)
 	end_clear_ones(member);
 }
 
+static void apply_file(struct destination *d)
+{
+	const struct destination_goal goal = {
+		.host = d->host[0] ? d->host : NULL, .trust = d->host_trust, .tls = d->goal_tls
+	};
+	receiver_limit_set_ceiling(&d->share->limit, route_apply_file(&d->route, d->home->conf, &goal));
+}
+
 void destination_reload(struct destination *d)
 {
-	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
+	apply_file(d);
 	dane_forget(&d->dane);
 	d->share->fallback = (struct fallback){ 0 };
-	d->age++; /* no connection of now is used for another transaction */
+	d->onwards.age++; /* no connection of now is used for another transaction */
 	retire_old(d);
 }
 
-struct destination *destination_create(struct outward *outward, const struct onward_route *route,
-	const struct destination_goal *goal, struct receiver_share *share)
+struct destination *destination_create(const struct outward_home *home, const struct destination_ops *ops,
+	struct outward *outward, const struct onward_route *route, const struct destination_goal *goal,
+	struct receiver_share *share)
 {
 	struct destination *d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
+	d->home = home;
+	d->ops = ops;
 	d->outward = outward;
 	d->route = *route;
 	snprintf(d->host, sizeof d->host, "%s", goal->host ? goal->host : "");
@@ -540,12 +504,11 @@ struct destination *destination_create(struct outward *outward, const struct onw
 	d->share = share ? share : &d->own;
 	if (share)
 		LIST_INSERT_HEAD(&share->members, d, member_next);
-	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
-	turns_init(&d->turns);
-	TAILQ_INIT(&d->offers_wanted);
-	TAILQ_INIT(&d->onwards);
-	d->step.fn = step;
-	d->deadline.fn = on_deadline;
+	apply_file(d);
+	wants_init(&d->wants, home->worker, &d->step);
+	onwards_init(&d->onwards, d->share->in);
+	d->step.fn = on_destination_turn_end;
+	d->deadline.fn = on_destination_deadline;
 	return d;
 }
 
@@ -553,7 +516,7 @@ void destination_stop(struct destination *d)
 {
 	struct onward *o, *next;
 	dane_forget(&d->dane);
-	for (o = TAILQ_FIRST(&d->onwards); o; o = next) {
+	for (o = TAILQ_FIRST(&d->onwards.all); o; o = next) {
 		next = TAILQ_NEXT(o, next);
 		onward_close(o);
 	}
@@ -561,7 +524,7 @@ void destination_stop(struct destination *d)
 
 void destination_destroy(struct destination *d)
 {
-	assert(destination_connections(d) == 0 && d->sessions == 0);
+	assert(onwards_count(d->onwards.in) == 0 && d->sessions == 0);
 	turn_end_cancel(&d->step);
 	deadline_cancel(&d->deadline);
 	dane_forget(&d->dane);

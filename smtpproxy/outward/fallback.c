@@ -16,7 +16,8 @@ static void log_change(const char *event, const char *host, const char *cause)
 	log_event(LOG_WARNING, NULL, event, "host=%s cause=%s", host[0] ? host : "-", cause);
 }
 
-static void begin(struct fallback *f, const struct onward *o, const char *host, const char *cause, uint64_t now_ms)
+static void fallback_begin(
+	struct fallback *f, const struct onward *o, const char *host, const char *cause, uint64_t now_ms)
 {
 	f->till_ms = now_ms + CLEAR_MS;
 	o->home->counters->tls_given_up++;
@@ -43,9 +44,9 @@ void fallback_note(struct fallback *f, const struct onward *o, const char *host,
 	if (o->demand.tls != SMTPPROXY_TLS_MAY)
 		return;
 	if (o->shake == ONWARD_SHAKE_FAILED)
-		begin(f, o, host, "a handshake failed, and tls is may", now_ms);
+		fallback_begin(f, o, host, "a handshake failed, and tls is may", now_ms);
 	else if (o->shake == ONWARD_SHAKE_LOST && count_lost(f, now_ms))
-		begin(f, o, host, "handshakes are lost for minutes, and tls is may", now_ms);
+		fallback_begin(f, o, host, "handshakes are lost for minutes, and tls is may", now_ms);
 }
 
 uint64_t fallback_kept_ms(const struct fallback *f, uint64_t now_ms)

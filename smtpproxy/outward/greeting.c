@@ -8,7 +8,7 @@
 #include "proto/error.h"
 #include "smtp/reply_write.h"
 
-static void say_hello(struct greeting *g, const char *verb, struct wire_writer *out)
+static void greeting_say_hello(struct greeting *g, const char *verb, struct wire_writer *out)
 {
 	smtp_word_write(out, verb);
 	smtp_text_write(out, smtp_span_of(g->name));
@@ -49,7 +49,7 @@ void greeting_rest(struct greeting *g)
 		greeting_end(g);
 }
 
-static enum greeting_event over(struct greeting *g, enum smtp_own why)
+static enum greeting_event greeting_over(struct greeting *g, enum smtp_own why)
 {
 	g->state = GREETING_OVER;
 	g->why = why;
@@ -57,10 +57,10 @@ static enum greeting_event over(struct greeting *g, enum smtp_own why)
 }
 
 /* RFC 5321 3.1: 554 means that the host takes no mail. After a temporary reply, ask again later. */
-static enum greeting_event refused(struct greeting *g, unsigned code)
+static enum greeting_event greeting_refused(struct greeting *g, unsigned code)
 {
 	if (code / 100 == 5)
-		return over(g, SMTP_OWN_RECEIVER_REFUSES);
+		return greeting_over(g, SMTP_OWN_RECEIVER_REFUSES);
 	g->state = GREETING_OVER;
 	g->why = SMTP_OWN_BACKEND_UNREACHABLE;
 	return GREETING_ON_REFUSED;
@@ -77,8 +77,8 @@ static enum greeting_event name_refused(struct greeting *g, unsigned code)
 static enum greeting_event on_banner(struct greeting *g, unsigned code, struct wire_writer *out)
 {
 	if (code / 100 != 2)
-		return refused(g, code);
-	say_hello(g, "EHLO ", out);
+		return greeting_refused(g, code);
+	greeting_say_hello(g, "EHLO ", out);
 	return GREETING_ON_MORE;
 }
 
@@ -91,7 +91,7 @@ static enum greeting_event on_offers(struct greeting *g, struct wire_writer *out
 		return GREETING_ON_READY;
 	}
 	if (!offered)
-		return over(g, SMTP_OWN_BACKEND_NO_TLS);
+		return greeting_over(g, SMTP_OWN_BACKEND_NO_TLS);
 	smtp_word_write(out, "STARTTLS\r\n");
 	g->state = GREETING_STARTTLS;
 	return GREETING_ON_MORE;
@@ -103,26 +103,26 @@ static enum greeting_event on_hello(struct greeting *g, unsigned code, struct wi
 		return on_offers(g, out);
 	if (code / 100 == 5 && code != 554 && !g->plain_hello && !g->secured) {
 		g->plain_hello = 1;
-		say_hello(g, "HELO ", out);
+		greeting_say_hello(g, "HELO ", out);
 		return GREETING_ON_MORE;
 	}
-	return code == 421 ? refused(g, code) : name_refused(g, code);
+	return code == 421 ? greeting_refused(g, code) : name_refused(g, code);
 }
 
 /* If a receiver offers STARTTLS and then refuses it, go on in clear only if that is allowed. */
-static enum greeting_event on_starttls(struct greeting *g, unsigned code, struct wire_writer *out)
+static enum greeting_event on_greeting_starttls(struct greeting *g, unsigned code, struct wire_writer *out)
 {
 	if (code / 100 == 2) {
 		g->state = GREETING_TLS;
 		return GREETING_ON_TLS;
 	}
 	if (code == 421)
-		return refused(g, code);
+		return greeting_refused(g, code);
 	if (code <
 		400) /* neither TLS nor a refusal: after 354, say, it may take what follows for a mail (RFC 3207 4) */
-		return over(g, SMTP_OWN_BACKEND_BROKEN);
+		return greeting_over(g, SMTP_OWN_BACKEND_BROKEN);
 	if (g->tls > SMTPPROXY_TLS_MAY)
-		return over(g, SMTP_OWN_BACKEND_NO_TLS);
+		return greeting_over(g, SMTP_OWN_BACKEND_NO_TLS);
 	g->state = GREETING_READY;
 	return GREETING_ON_READY;
 }
@@ -130,7 +130,7 @@ static enum greeting_event on_starttls(struct greeting *g, unsigned code, struct
 static enum greeting_event (*const ons[])(struct greeting *g, unsigned code, struct wire_writer *out) = {
 	[GREETING_BANNER] = on_banner,
 	[GREETING_HELLO] = on_hello,
-	[GREETING_STARTTLS] = on_starttls,
+	[GREETING_STARTTLS] = on_greeting_starttls,
 };
 
 static void note_said(struct greeting *g, const struct smtp_reply_line *line)
@@ -156,7 +156,7 @@ enum greeting_event greeting_read(
 	assert(g->state <= GREETING_STARTTLS);
 	const int r = smtp_reply_read(&g->reader, in, len, taken, &line);
 	if (r < 0)
-		return over(g, SMTP_OWN_BACKEND_BROKEN);
+		return greeting_over(g, SMTP_OWN_BACKEND_BROKEN);
 	if (r != SMTP_REPLY_NONE && g->state == GREETING_HELLO && line.code / 100 == 2)
 		smtp_ehlo_note(&g->words->offers, &line);
 	if (r != SMTP_REPLY_DONE)
@@ -173,7 +173,7 @@ int greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer
 	if (r < 0)
 		return r;
 	smtp_span_copy(name, g->name, sizeof g->name);
-	say_hello(g, g->plain_hello ? "HELO " : "EHLO ", out);
+	greeting_say_hello(g, g->plain_hello ? "HELO " : "EHLO ", out);
 	return 0;
 }
 
@@ -182,5 +182,5 @@ void greeting_secured(struct greeting *g, struct wire_writer *out)
 	assert(g->state == GREETING_TLS);
 	g->secured = 1;
 	smtp_reply_begin(&g->reader, g->words->line, sizeof g->words->line);
-	say_hello(g, "EHLO ", out);
+	greeting_say_hello(g, "EHLO ", out);
 }

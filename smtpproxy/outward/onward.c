@@ -28,7 +28,7 @@ static const uint8_t may_move_to[] = {
 	[ONWARD_CLOSING] = 0,
 };
 
-static void move(struct onward *o, enum onward_state to)
+static void onward_move(struct onward *o, enum onward_state to)
 {
 	assert(may_move_to[o->state] & 1u << to);
 	o->state = (uint8_t)to;
@@ -47,29 +47,29 @@ static void log_end(const struct onward *o, const char *event, const char *cause
 /* If the receiver cannot mistake a part for a whole, it gets a FIN. */
 static void close_as(struct onward *o, void (*how)(struct stream *s))
 {
-	move(o, ONWARD_CLOSING);
+	onward_move(o, ONWARD_CLOSING);
 	deadline_cancel(&o->deadline);
 	how(&o->stream);
 }
 
 /* The first 4xx counts as a refusal: the receiver limits connections, or is overloaded. */
-static void refuse(struct onward *o, enum onward_refusal refusal, const char *cause)
+static void onward_refuse(struct onward *o, enum onward_refusal refusal, const char *cause)
 {
 	log_end(o, "receiver refused", cause);
 	close_as(o, stream_close);
-	destination_on_refused(o, refusal);
+	o->ops->on_refused(o, refusal);
 }
 
-static void give_up(struct onward *o, enum smtp_own why)
+static void onward_give_up(struct onward *o, enum smtp_own why)
 {
 	log_end(o, "receiver not usable", smtp_own_reply(why)->text);
 	o->home->counters->connections_failed++;
 	close_as(o, stream_close);
-	destination_on_over(o, why);
+	o->ops->on_over(o, why);
 }
 
 /* The receiver ended it, or something took too long (@why). */
-static void lose(struct onward *o, enum smtp_own why, const char *cause)
+static void onward_lose(struct onward *o, enum smtp_own why, const char *cause)
 {
 	const enum onward_state before = (enum onward_state)o->state;
 	const struct onward_user *user = o->user;
@@ -77,17 +77,17 @@ static void lose(struct onward *o, enum smtp_own why, const char *cause)
 	case ONWARD_CONNECTING:
 	case ONWARD_GREETING:
 		o->home->counters->connections_failed++;
-		refuse(o, ONWARD_NOT_REACHED, cause);
+		onward_refuse(o, ONWARD_NOT_REACHED, cause);
 		break;
 	case ONWARD_SHAKING:
 		o->home->counters->handshakes_failed++;
 		log_end(o, "handshake with a receiver failed", cause);
-		give_up(o, o->demand.set ? SMTP_OWN_NOT_PROVEN : SMTP_OWN_BACKEND_NO_TLS);
+		onward_give_up(o, o->demand.set ? SMTP_OWN_NOT_PROVEN : SMTP_OWN_BACKEND_NO_TLS);
 		break;
 	case ONWARD_IDLE:
 	case ONWARD_RENEWING:
 		close_as(o, stream_close);
-		destination_on_left(o);
+		o->ops->on_left(o);
 		break;
 	case ONWARD_LEASED:
 		log_end(o, "receiver lost", cause);
@@ -100,15 +100,15 @@ static void lose(struct onward *o, enum smtp_own why, const char *cause)
 	}
 }
 
-static void on_deadline(struct deadline *d)
+static void on_onward_deadline(struct deadline *d)
 {
 	struct onward *o = container_of(d, struct onward, deadline);
 	if (o->state != ONWARD_IDLE) {
-		lose(o, SMTP_OWN_BACKEND_LOST, "it took too long");
+		onward_lose(o, SMTP_OWN_BACKEND_LOST, "it took too long");
 		return;
 	}
 	onward_quit(o);
-	destination_on_left(o);
+	o->ops->on_left(o);
 }
 
 void onward_expect(struct onward *o, uint32_t ms)
@@ -121,7 +121,7 @@ void onward_expect(struct onward *o, uint32_t ms)
 
 /* Output */
 
-static int say(struct onward *o, const void *data, size_t len)
+static int onward_say(struct onward *o, const void *data, size_t len)
 {
 	if (!o->tls)
 		return stream_write(&o->stream, data, len);
@@ -131,7 +131,7 @@ static int say(struct onward *o, const void *data, size_t len)
 int onward_write(struct onward *o, const void *data, size_t len)
 {
 	assert(o->state == ONWARD_LEASED);
-	return say(o, data, len);
+	return onward_say(o, data, len);
 }
 
 size_t onward_pending(const struct onward *o)
@@ -150,12 +150,12 @@ size_t onward_unconfirmed(const struct onward *o)
 
 /* The greeting */
 
-static void settle(struct onward *o)
+static void onward_settle(struct onward *o)
 {
-	move(o, ONWARD_IDLE);
+	onward_move(o, ONWARD_IDLE);
 	onward_expect(o, 0);
 	o->taken = 1;
-	destination_on_ready(o);
+	o->ops->on_ready(o);
 }
 
 static void note_shake(struct onward *o, enum onward_tls_state state)
@@ -171,18 +171,18 @@ static void note_shake(struct onward *o, enum onward_tls_state state)
 		o->shake = as[state];
 }
 
-static void start_tls(struct onward *o)
+static void onward_start_tls(struct onward *o)
 {
 	const struct onward_demand *demand = &o->demand;
 	const char *name = demand->tls == SMTPPROXY_TLS_VERIFY ? demand->name : NULL;
-	move(o, ONWARD_SHAKING);
+	onward_move(o, ONWARD_SHAKING);
 	if (demand->tls == SMTPPROXY_TLS_VERIFY && !name) { /* no certificate could match */
-		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
+		onward_give_up(o, SMTP_OWN_BACKEND_NO_TLS);
 		return;
 	}
 	o->tls = onward_tls_create(o->home->tls, name, demand->set);
 	if (!o->tls || onward_tls_flush(o->tls, &o->stream) < 0)
-		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
+		onward_give_up(o, SMTP_OWN_BACKEND_NO_TLS);
 	else
 		note_shake(o, onward_tls_state(o->tls));
 }
@@ -192,30 +192,30 @@ static void refuse_name(struct onward *o)
 	log_end(o, "receiver refused a name", smtp_own_reply(o->greeting.why)->text);
 	o->home->counters->names_refused++;
 	onward_quit(o);
-	destination_on_name_refused(o, o->greeting.why);
+	o->ops->on_name_refused(o, o->greeting.why);
 }
 
 static void on_greeting_event(struct onward *o, enum greeting_event event, size_t left)
 {
 	switch (event) {
 	case GREETING_ON_MORE: break;
-	case GREETING_ON_READY: settle(o); break;
+	case GREETING_ON_READY: onward_settle(o); break;
 	case GREETING_ON_TLS:
 		if (left > 0) /* in clear, and meant to be read behind the handshake */
-			give_up(o, SMTP_OWN_BACKEND_BROKEN);
+			onward_give_up(o, SMTP_OWN_BACKEND_BROKEN);
 		else
-			start_tls(o);
+			onward_start_tls(o);
 		break;
 	case GREETING_ON_REFUSED:
 		o->home->counters->connections_refused++;
-		refuse(o, ONWARD_REFUSED_BY_REPLY, "it said 4xx");
+		onward_refuse(o, ONWARD_REFUSED_BY_REPLY, "it said 4xx");
 		break;
 	case GREETING_ON_NAME: refuse_name(o); break;
-	case GREETING_ON_OVER: give_up(o, o->greeting.why); break;
+	case GREETING_ON_OVER: onward_give_up(o, o->greeting.why); break;
 	}
 }
 
-static size_t greet(struct onward *o, const char *in, size_t len)
+static size_t onward_greet(struct onward *o, const char *in, size_t len)
 {
 	uint8_t out[GREETING_OUT_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -224,7 +224,7 @@ static size_t greet(struct onward *o, const char *in, size_t len)
 	const ptrdiff_t out_len = wire_writer_len(&w);
 	if (out_len > 0) {
 		onward_expect(o, o->home->conf->outward.command_ms);
-		say(o, out, (size_t)out_len);
+		onward_say(o, out, (size_t)out_len);
 	}
 	on_greeting_event(o, event, len - taken);
 	return taken;
@@ -236,7 +236,7 @@ static bool is_greeting(const struct onward *o)
 }
 
 /* Whoever the reply is for. It is counted even if nobody waits for it. */
-static void hear(struct onward *o, const char *in, size_t len)
+static void onward_hear(struct onward *o, const char *in, size_t len)
 {
 	struct smtp_reply_line line;
 	size_t used = 0, taken;
@@ -251,31 +251,31 @@ static void hear(struct onward *o, const char *in, size_t len)
 static void take_plain(struct onward *o, const char *in, size_t len)
 {
 	size_t used = 0;
-	hear(o, in, len);
+	onward_hear(o, in, len);
 	while (used < len && is_greeting(o))
-		used += greet(o, in + used, len - used);
+		used += onward_greet(o, in + used, len - used);
 	if (used == len || o->state == ONWARD_CLOSING || o->state == ONWARD_QUITTING)
 		return;
 	if (o->state == ONWARD_LEASED)
 		o->user->on_reply(o->user_ctx, in + used, len - used);
 	else
-		lose(o, SMTP_OWN_BACKEND_LOST, "it spoke without being asked");
+		onward_lose(o, SMTP_OWN_BACKEND_LOST, "it spoke without being asked");
 }
 
 /* Input */
 
-static void shaken(struct onward *o)
+static void onward_shaken(struct onward *o)
 {
 	uint8_t out[GREETING_OUT_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
 	o->home->counters->handshakes++;
-	move(o, ONWARD_GREETING);
+	onward_move(o, ONWARD_GREETING);
 	greeting_secured(&o->greeting, &w);
 	onward_expect(o, o->home->conf->outward.command_ms);
-	say(o, out, (size_t)wire_writer_len(&w));
+	onward_say(o, out, (size_t)wire_writer_len(&w));
 }
 
-static void take_sealed(struct onward *o, const uint8_t *in, size_t len)
+static void onward_take_sealed(struct onward *o, const uint8_t *in, size_t len)
 {
 	uint8_t plain[PLAIN_CHUNK];
 	size_t plain_len;
@@ -283,36 +283,36 @@ static void take_sealed(struct onward *o, const uint8_t *in, size_t len)
 	note_shake(o, state);
 	onward_tls_flush(o->tls, &o->stream);
 	if (state == ONWARD_TLS_OPEN && o->state == ONWARD_SHAKING)
-		shaken(o);
+		onward_shaken(o);
 	while (o->state != ONWARD_CLOSING && (plain_len = onward_tls_read(o->tls, plain, sizeof plain)) > 0)
 		take_plain(o, (const char *)plain, plain_len);
 	if (o->state == ONWARD_CLOSING || onward_tls_state(o->tls) < ONWARD_TLS_ENDED)
 		return;
-	lose(o, SMTP_OWN_BACKEND_LOST,
+	onward_lose(o, SMTP_OWN_BACKEND_LOST,
 		onward_tls_state(o->tls) == ONWARD_TLS_ENDED ? "it ended" : onward_tls_failure(o->tls));
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t on_onward_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (o->tls)
-		take_sealed(o, data, len);
+		onward_take_sealed(o, data, len);
 	else
 		take_plain(o, (const char *)data, len);
 	return len;
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void on_onward_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (uv_error == UV_ENOMEM || uv_error == UV_ENOBUFS)
 		note_shake(o, ONWARD_TLS_STARVED);
-	lose(o, SMTP_OWN_BACKEND_LOST, end == STREAM_EOF ? "it ended" : error_text(uv_error));
+	onward_lose(o, SMTP_OWN_BACKEND_LOST, end == STREAM_EOF ? "it ended" : error_text(uv_error));
 }
 
-static void on_written(struct stream *s, size_t len)
+static void on_onward_written(struct stream *s, size_t len)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (o->state == ONWARD_LEASED)
 		o->user->on_room(o->user_ctx);
 }
@@ -336,36 +336,36 @@ static void say_header(struct onward *o)
 	stream_write(&o->stream, out, (size_t)proxy_header_write(&h, out, sizeof out)); /* a failure comes as on_end */
 }
 
-static void on_connected(struct stream *s, int uv_error)
+static void on_onward_connected(struct stream *s, int uv_error)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	if (uv_error) {
-		lose(o, SMTP_OWN_BACKEND_UNREACHABLE, error_text(uv_error));
+		onward_lose(o, SMTP_OWN_BACKEND_UNREACHABLE, error_text(uv_error));
 		return;
 	}
-	move(o, ONWARD_GREETING);
+	onward_move(o, ONWARD_GREETING);
 	onward_expect(o, o->home->conf->outward.banner_ms);
 	if (o->route->head == ONWARD_HEADED)
 		say_header(o);
 	stream_read_start(s);
 }
 
-static void on_closed(struct stream *s)
+static void on_onward_closed(struct stream *s)
 {
-	struct onward *o = (struct onward *)s;
+	struct onward *o = container_of(s, struct onward, stream);
 	onward_tls_destroy(o->tls);
 	greeting_end(&o->greeting);
 	tlsa_set_drop(o->demand.set);
-	destination_on_closed(o);
+	o->ops->on_closed(o);
 	free(o);
 }
 
 static const struct stream_ops stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_connected = on_connected,
-	.on_closed = on_closed,
+	.on_data = on_onward_data,
+	.on_end = on_onward_end,
+	.on_written = on_onward_written,
+	.on_connected = on_onward_connected,
+	.on_closed = on_onward_closed,
 };
 
 bool onward_is_too_clear(const struct onward *o)
@@ -373,14 +373,14 @@ bool onward_is_too_clear(const struct onward *o)
 	return o->home->conf->outward.keep_tls == CONF_ON && !o->tls && o->route->tls != SMTPPROXY_TLS_NONE;
 }
 
-int onward_open(struct onward *o, const struct outward_home *home, struct destination *destination,
+int onward_open(struct onward *o, const struct outward_home *home, const struct onward_ops *ops,
 	const struct onward_route *route, const struct sockaddr *source, struct smtp_span name)
 {
 	char text[ADDRESS_TEXT_MAX];
 	o->home = home;
-	o->destination = destination;
+	o->ops = ops;
 	o->route = route;
-	o->deadline.fn = on_deadline;
+	o->deadline.fn = on_onward_deadline;
 	smtp_reply_begin(&o->heard, o->heard_line, sizeof o->heard_line);
 	if (greeting_begin(&o->greeting, o->demand.tls, name) < 0)
 		return UV_ENOMEM;
@@ -408,9 +408,9 @@ void onward_renew(struct onward *o, struct smtp_span name)
 		onward_expect(o, 1); /* no memory: it leaves, as one that nobody used for long */
 		return;
 	}
-	move(o, ONWARD_RENEWING);
+	onward_move(o, ONWARD_RENEWING);
 	onward_expect(o, o->home->conf->outward.command_ms);
-	say(o, out, (size_t)wire_writer_len(&w));
+	onward_say(o, out, (size_t)wire_writer_len(&w));
 }
 
 void onward_forget_name(struct onward *o)
@@ -420,7 +420,7 @@ void onward_forget_name(struct onward *o)
 
 void onward_lease(struct onward *o, const struct onward_user *user, void *ctx)
 {
-	move(o, ONWARD_LEASED);
+	onward_move(o, ONWARD_LEASED);
 	onward_expect(o, 0);
 	o->user = user;
 	o->user_ctx = ctx;
@@ -429,7 +429,7 @@ void onward_lease(struct onward *o, const struct onward_user *user, void *ctx)
 
 void onward_release(struct onward *o)
 {
-	move(o, ONWARD_IDLE);
+	onward_move(o, ONWARD_IDLE);
 	onward_expect(o, 0);
 	onward_resume(o);
 	o->user = NULL;
@@ -444,9 +444,9 @@ void onward_abort(struct onward *o)
 
 void onward_quit(struct onward *o)
 {
-	move(o, ONWARD_QUITTING);
+	onward_move(o, ONWARD_QUITTING);
 	onward_expect(o, QUIT_MS);
-	say(o, "QUIT\r\n", strlen("QUIT\r\n"));
+	onward_say(o, "QUIT\r\n", strlen("QUIT\r\n"));
 }
 
 void onward_close(struct onward *o)

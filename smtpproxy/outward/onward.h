@@ -72,19 +72,20 @@ enum onward_shake { ONWARD_SHAKE_NONE, ONWARD_SHAKE_WORKED, ONWARD_SHAKE_LOST, O
 
 enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };
 
-/* Of destination.c: what happened. None of these is called before a function of onward.h returns. */
-
-/* IDLE, after its greeting. */
-void destination_on_ready(struct onward *o);
-/* It failed and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
-void destination_on_refused(struct onward *o, enum onward_refusal refusal);
-void destination_on_over(struct onward *o, enum smtp_own why);
-/* The receiver does not want the name in EHLO, @o->greeting.name. The connection is QUITTING. */
-void destination_on_name_refused(struct onward *o, enum smtp_own why);
-/* It was IDLE or RENEWING, and is CLOSING or QUITTING. */
-void destination_on_left(struct onward *o);
-/* The last call: afterwards it is freed. */
-void destination_on_closed(struct onward *o);
+/* The owner, which opened it: what happened. None of these is called before a function of onward.h returns. */
+struct onward_ops {
+	/* IDLE, after its greeting. */
+	void (*on_ready)(struct onward *o);
+	/* It failed and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
+	void (*on_refused)(struct onward *o, enum onward_refusal refusal);
+	void (*on_over)(struct onward *o, enum smtp_own why);
+	/* The receiver does not want the name in EHLO, @o->greeting.name. The connection is QUITTING. */
+	void (*on_name_refused)(struct onward *o, enum smtp_own why);
+	/* It was IDLE or RENEWING, and is CLOSING or QUITTING. */
+	void (*on_left)(struct onward *o);
+	/* The last call: afterwards it is freed. */
+	void (*on_closed)(struct onward *o);
+};
 
 /* The user that has leased it. */
 struct onward_user {
@@ -107,10 +108,11 @@ enum onward_state {
 	ONWARD_CLOSING,
 };
 
-/* Members are read by the destination; @next, @promised, @holder, @place and @file are its own. */
+/* Members are read by the destination; @destination, @next, @promised, @holder, @place and @age are its own. */
 struct onward {
-	struct stream stream; /* first: callbacks compute the connection's address from it */
+	struct stream stream;
 	const struct outward_home *home;
+	const struct onward_ops *ops;
 	struct destination *destination;
 	TAILQ_ENTRY(onward) next;
 	struct want *promised;       /* RENEWING: for this want */
@@ -136,7 +138,7 @@ struct onward {
 
 /* Connect to @route->to, from @route->as, or from @source if that is not NULL, and greet as @name. 0, or a libuv error:
  * nothing is open and the caller frees. */
-int onward_open(struct onward *o, const struct outward_home *home, struct destination *destination,
+int onward_open(struct onward *o, const struct outward_home *home, const struct onward_ops *ops,
 	const struct onward_route *route, const struct sockaddr *source, struct smtp_span name);
 
 /* IDLE: send EHLO with @name; on_ready follows. */

@@ -6,7 +6,6 @@
 
 #include "net/address.h"
 #include "net/container_of.h"
-#include "net/endpoints.h"
 
 enum outward_state { OUTWARD_WORKS, OUTWARD_STOPS, OUTWARD_STOPPED };
 
@@ -19,11 +18,6 @@ struct outward {
 	void (*done)(void *ctx);
 	void *done_ctx;
 };
-
-const struct outward_home *outward_home(const struct outward *o)
-{
-	return o->home;
-}
 
 unsigned outward_count(const struct outward *o)
 {
@@ -49,18 +43,18 @@ void outward_each(const struct outward *o, void (*fn)(void *ctx, const struct de
 		fn(ctx, d);
 }
 
-static unsigned connections(const struct outward *o)
+static unsigned outward_connections(const struct outward *o)
 {
 	unsigned all = 0;
 	for (const struct destination *d = next_of(o, NULL); d; d = next_of(o, d))
-		all += destination_connections(d);
+		all += onwards_count(d->onwards.in);
 	return all;
 }
 
-static void on_turn_end(struct turn_end *t)
+static void on_outward_turn_end(struct turn_end *t)
 {
 	struct outward *o = container_of(t, struct outward, turn);
-	if (o->state != OUTWARD_STOPS || connections(o) > 0)
+	if (o->state != OUTWARD_STOPS || outward_connections(o) > 0)
 		return;
 	o->state = OUTWARD_STOPPED;
 	o->done(o->done_ctx);
@@ -72,97 +66,28 @@ struct outward *outward_create(const struct outward_home *home)
 	if (!o)
 		return NULL;
 	o->home = home;
-	o->turn.fn = on_turn_end;
+	o->turn.fn = on_outward_turn_end;
 	TAILQ_INIT(&o->unused);
 	return o;
 }
 
-/* An attacker does not choose it: it is FNV-1a of addresses that senders reach through us. */
-static uint32_t hash_in(uint32_t hash, const struct sockaddr_storage *address)
-{
-	uint8_t bytes[16];
-	const size_t len = address_bytes((const struct sockaddr *)address, bytes);
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ bytes[i]) * 16777619u;
-	return hash;
-}
-
-static uint32_t hash_of_id(const uint8_t *id)
-{
-	uint32_t hash;
-	memcpy(&hash, id + ONWARD_ID_LEN - sizeof hash, sizeof hash);
-	return hash;
-}
-
-static uint32_t hash_of(const struct onward_route *r)
-{
-	const uint32_t basis = 2166136261u ^ address_port((const struct sockaddr *)&r->to) ^ hash_of_id(r->unique_id);
-	return hash_in(hash_in(basis, &r->to), &r->as);
-}
-
-static bool is_same(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
-{
-	return address_is_same((const struct sockaddr *)x, (const struct sockaddr *)y);
-}
-
-/* A sender of another family than the receiver, which a next hop may have, cannot be shown to it. */
-static struct onward_route route_of(
-	const struct conf_smtpproxy *c, const struct destination_goal *goal, const struct client_address *from)
-{
-	struct onward_route r = { .head = goal->unique_id ? ONWARD_HEADED : ONWARD_BARE };
-	const struct sockaddr *to = goal->to;
-	struct sockaddr_storage as;
-	memcpy(&r.to, to, address_len(to));
-	if (goal->unique_id)
-		memcpy(r.unique_id, goal->unique_id, sizeof r.unique_id);
-	if (c->outward.as_sender == CONF_OFF || from->len == 0)
-		return r;
-	endpoint_sockaddr(from, 0, &as);
-	if (as.ss_family == to->sa_family)
-		r.as = as;
-	return r;
-}
-
-static const struct smtpproxy_receiver *known_receiver(const struct conf_smtpproxy *c, const struct sockaddr *to)
-{
-	for (size_t i = 0; i < c->outward.receiver_count; i++)
-		if (address_net_has(&c->outward.receivers[i].network, to))
-			return &c->outward.receivers[i];
-	return NULL;
-}
-
-uint32_t outward_apply_file(const struct outward *o, struct destination *d)
-{
-	const struct conf_smtpproxy *c = o->home->conf;
-	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
-	const bool by_address = d->goal_tls == SMTPPROXY_TLS_BY_ADDRESS && known;
-	const bool has_name = by_address && known->name;
-	d->route.tls = by_address ? known->tls : d->goal_tls;
-	if (d->route.tls == SMTPPROXY_TLS_BY_ADDRESS) /* a row that tells nothing of TLS does not weaken it */
-		d->route.tls = c->outward.tls;
-	d->route.name = has_name ? known->name : d->host[0] ? d->host : NULL;
-	d->route.name_trust = has_name ? DNS_SECURE : d->host_trust;
-	return known && known->connections ? known->connections : c->limits.connections;
-}
-
 static bool is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
 {
-	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) && d->route.head == route->head &&
-	       !memcmp(d->route.unique_id, route->unique_id, sizeof route->unique_id) &&
-	       strcmp(d->host, goal->host ? goal->host : "") == 0 && d->host_trust == goal->trust &&
-	       d->goal_tls == goal->tls;
+	return route_is_same(&d->route, route) && strcmp(d->host, goal->host ? goal->host : "") == 0 &&
+	       d->host_trust == goal->trust && d->goal_tls == goal->tls;
 }
 
 /* NULL: none, or there is no memory for it. */
-static struct receiver_share *share_of(struct outward *o, const struct onward_route *route)
+static struct receiver_share *outward_share_of(struct outward *o, const struct onward_route *route)
 {
-	const uint32_t hash = hash_in(2166136261u ^ address_port((const struct sockaddr *)&route->to), &route->to);
+	const struct sockaddr *to = (const struct sockaddr *)&route->to;
+	const uint32_t hash = route_receiver_hash(route);
 	struct receiver_share *s;
 	if (route->head == ONWARD_BARE && route->as.ss_family == AF_UNSPEC)
 		return NULL;
 	for (struct table_link *l = table_first(&o->shares, hash); l; l = table_next(l)) {
 		s = container_of(l, struct receiver_share, link);
-		if (is_same(&s->to, &route->to) && s->head == route->head)
+		if (address_is_same((const struct sockaddr *)&s->to, to) && s->head == route->head)
 			return s;
 	}
 	s = calloc(1, sizeof *s);
@@ -200,59 +125,74 @@ bool outward_is_full(const struct outward *o)
 	return has_most(o) && TAILQ_EMPTY(&o->unused);
 }
 
+/* A session enters it: its place is not another one's. */
+static void outward_use(struct destination *d)
+{
+	if (d->use == RECEIVER_UNUSED)
+		TAILQ_REMOVE(&d->outward->unused, d, unused_next);
+	d->use = RECEIVER_USED;
+}
+
+static void on_destination_unused(struct destination *d)
+{
+	if (d->use == RECEIVER_UNUSED)
+		return;
+	d->use = RECEIVER_UNUSED;
+	TAILQ_INSERT_TAIL(&d->outward->unused, d, unused_next);
+}
+
+static void outward_forget(struct destination *d)
+{
+	struct receiver_share *share = d->share == &d->own ? NULL : d->share;
+	struct outward *o = d->outward;
+	outward_use(d);
+	table_remove(&o->destinations, &d->link);
+	destination_destroy(d);
+	free_if_unused(o, share);
+}
+
+static void note_step(struct outward *o)
+{
+	if (o->state == OUTWARD_STOPS)
+		worker_at_turn_end(o->home->worker, &o->turn);
+}
+
+static void on_destination_step(struct destination *d)
+{
+	note_step(d->outward);
+}
+
+static const struct destination_ops destination_ops = {
+	.on_unused = on_destination_unused,
+	.on_step = on_destination_step,
+	.on_expired = outward_forget,
+};
+
 struct destination *outward_find(
 	struct outward *o, const struct destination_goal *goal, const struct client_address *from)
 {
-	const struct onward_route route = route_of(o->home->conf, goal, from);
-	const uint32_t hash = hash_of(&route);
+	const struct onward_route route = route_make(o->home->conf, goal, from);
+	const uint32_t hash = route_hash(&route);
 	struct destination *d;
 	for (struct table_link *l = table_first(&o->destinations, hash); l; l = table_next(l)) {
 		d = container_of(l, struct destination, link);
-		if (is_for(d, &route, goal))
+		if (is_for(d, &route, goal)) {
+			outward_use(d);
 			return d;
+		}
 	}
 	if (o->state != OUTWARD_WORKS || outward_is_full(o))
 		return NULL;
 	if (has_most(o))
-		outward_forget(o, TAILQ_FIRST(&o->unused));
-	struct receiver_share *share = share_of(o, &route);
-	d = destination_create(o, &route, goal, share);
+		outward_forget(TAILQ_FIRST(&o->unused));
+	struct receiver_share *share = outward_share_of(o, &route);
+	d = destination_create(o->home, &destination_ops, o, &route, goal, share);
 	if (d && table_add(&o->destinations, &d->link, hash) == 0)
 		return d;
 	if (d)
 		destination_destroy(d);
 	free_if_unused(o, share);
 	return NULL;
-}
-
-void outward_note_used(struct outward *o, struct destination *d)
-{
-	if (d->use == RECEIVER_UNUSED)
-		TAILQ_REMOVE(&o->unused, d, unused_next);
-	d->use = RECEIVER_USED;
-}
-
-void outward_note_unused(struct outward *o, struct destination *d)
-{
-	if (d->use == RECEIVER_UNUSED)
-		return;
-	d->use = RECEIVER_UNUSED;
-	TAILQ_INSERT_TAIL(&o->unused, d, unused_next);
-}
-
-void outward_forget(struct outward *o, struct destination *d)
-{
-	outward_note_used(o, d);
-	table_remove(&o->destinations, &d->link);
-	struct receiver_share *share = d->share == &d->own ? NULL : d->share;
-	destination_destroy(d);
-	free_if_unused(o, share);
-}
-
-void outward_note_step(struct outward *o)
-{
-	if (o->state == OUTWARD_STOPS)
-		worker_at_turn_end(o->home->worker, &o->turn);
 }
 
 /* Shares outlive their destinations: that of messages with names has none while no such message is under way. */
@@ -271,7 +211,7 @@ void outward_stop(struct outward *o, void (*done)(void *ctx), void *ctx)
 	o->done_ctx = ctx;
 	for (struct destination *d = next_of(o, NULL); d; d = next_of(o, d))
 		destination_stop(d);
-	outward_note_step(o);
+	note_step(o);
 }
 
 void outward_destroy(struct outward *o)
@@ -282,31 +222,10 @@ void outward_destroy(struct outward *o)
 		return;
 	turn_end_cancel(&o->turn);
 	while ((d = next_of(o, NULL)))
-		outward_forget(o, d);
+		outward_forget(d);
 	while ((s = next_share(o, NULL)))
 		free_share(o, s);
 	table_clear(&o->destinations);
 	table_clear(&o->shares);
 	free(o);
-}
-
-/* Sources: each has as many places in a circle as its weight. */
-
-static uint32_t weight_of(const struct smtpproxy_source *s, sa_family_t family)
-{
-	return s->address.ss_family == family ? s->weight : 0;
-}
-
-const struct smtpproxy_source *sources_pick(const struct smtpproxy_outward *outward, sa_family_t family, uint32_t nth)
-{
-	uint32_t all = 0;
-	for (size_t i = 0; i < outward->source_count; i++)
-		all += weight_of(&outward->sources[i], family);
-	if (all == 0)
-		return NULL;
-	uint32_t place = nth % all;
-	size_t i = 0;
-	while (place >= weight_of(&outward->sources[i], family))
-		place -= weight_of(&outward->sources[i++], family);
-	return &outward->sources[i];
 }

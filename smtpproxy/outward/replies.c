@@ -20,7 +20,7 @@ void replies_name(const char *name, char out[static DNS_NAME_TEXT])
 }
 
 /* A row that goes to another receiver leaves its counts to the others: a count may begin anew, the sum may not sink. */
-static struct replies_row *row_of(struct replies *all, const char *name, uint64_t now_ms)
+static struct replies_row *replies_row_of(struct replies *all, const char *name, uint64_t now_ms)
 {
 	struct replies_row *end = &all->rows[REPLIES_RECEIVERS_MAX], *oldest = all->rows;
 	if (strcmp(name, others) == 0)
@@ -44,7 +44,7 @@ void replies_count(struct replies *all, const char *receiver, unsigned code, uin
 {
 	const char text[] = { (char)('0' + code / 100), (char)('0' + code / 10 % 10), (char)('0' + code % 10), '\0' };
 	unsigned i = 0, end = REPLIES_CODES - 4;
-	struct replies_row *row = row_of(all, receiver, now_ms);
+	struct replies_row *row = replies_row_of(all, receiver, now_ms);
 	while (i < end && strcmp(codes[i], text) != 0)
 		i++;
 	row->counts[i < end ? i : end + code / 100 - 2]++;

@@ -26,7 +26,7 @@ void turns_init(struct turns *t)
 	TAILQ_INIT(&t->rest);
 }
 
-static struct turns_sender *find(const struct turns_ring *ring, const struct client_address *address)
+static struct turns_sender *turns_ring_find(const struct turns_ring *ring, const struct client_address *address)
 {
 	struct turns_sender *s;
 	TAILQ_FOREACH(s, ring, next)
@@ -58,9 +58,9 @@ static void leave_ring(struct turns *t, struct turns_sender *s)
 	t->senders--;
 }
 
-static struct turns_sender *join(struct turns *t, const struct client_address *address, uint32_t weight)
+static struct turns_sender *turns_join(struct turns *t, const struct client_address *address, uint32_t weight)
 {
-	struct turns_sender *s = find(&t->rest, address);
+	struct turns_sender *s = turns_ring_find(&t->rest, address);
 	if (s) {
 		TAILQ_REMOVE(&t->rest, s, next);
 		t->resting--;
@@ -91,9 +91,9 @@ static struct client_address network_of(const struct client_address *sender)
 int turns_add(struct turns *t, struct turn *turn, const struct client_address *sender, uint32_t weight)
 {
 	const struct client_address network = network_of(sender);
-	struct turns_sender *s = find(&t->ring, &network);
+	struct turns_sender *s = turns_ring_find(&t->ring, &network);
 	if (!s)
-		s = join(t, &network, weight);
+		s = turns_join(t, &network, weight);
 	if (!s)
 		return CSSL_E_NO_MEMORY;
 	TAILQ_INSERT_TAIL(&s->line, turn, next);
@@ -124,7 +124,7 @@ void turns_remove(struct turns *t, struct turn *turn)
 /* Shares */
 
 /* Connections of a sender of that weight; at least one. */
-static uint32_t share(const struct turns *t, uint32_t weight)
+static uint32_t turns_share(const struct turns *t, uint32_t weight)
 {
 	const uint32_t senders = t->senders + t->resting;
 	return weight * (senders < t->places ? t->places / (senders ? senders : 1) : 1);
@@ -134,7 +134,7 @@ static uint32_t share(const struct turns *t, uint32_t weight)
  * number of turns: one whose transactions are slow for a moment could not catch up. */
 static uint32_t sure_share(const struct turns *t, uint32_t weight)
 {
-	return (share(t, weight) + 1) / 2;
+	return (turns_share(t, weight) + 1) / 2;
 }
 
 /* NULL: each waiting sender holds as many. */
@@ -158,7 +158,7 @@ static struct turns_sender *first_sender(const struct turns *t)
 
 bool turns_has_too_many(const struct turns *t, const struct turns_sender *holder)
 {
-	return holder->held > share(t, holder->weight) && find_below(t, share) != NULL;
+	return holder->held > turns_share(t, holder->weight) && find_below(t, turns_share) != NULL;
 }
 
 void turns_give_back(struct turns *t, struct turns_sender *holder)
@@ -196,7 +196,7 @@ struct turn *turns_find(const struct turns *t, int (*fits)(const struct turn *tu
 	return NULL;
 }
 
-static void charge(struct turns *t, struct turns_sender *s)
+static void turns_charge(struct turns *t, struct turns_sender *s)
 {
 	const uint64_t least = t->had > LAG_MAX ? t->had - LAG_MAX : 0, had = s->had > least ? s->had : least;
 	if (had > t->had)
@@ -212,7 +212,7 @@ struct turn *turns_take(struct turns *t)
 	struct turn *turn = TAILQ_FIRST(&s->line);
 	turn->holder = s;
 	s->held++;
-	charge(t, s);
+	turns_charge(t, s);
 	leave_ring(t, s);
 	enter_ring(t, s);
 	turns_remove(t, turn);

@@ -36,7 +36,7 @@ void destination_rules_follow(struct destination_rules *r, const struct conf_smt
 	r->conf = conf;
 }
 
-static void refresh(struct destination_rules *r, uint64_t now_ms)
+static void destination_rules_refresh(struct destination_rules *r, uint64_t now_ms)
 {
 	struct ifaddrs *own;
 	if (r->own && now_ms - r->read_ms < FRESH_MS)
@@ -89,7 +89,7 @@ enum destination_verdict destination_rules_judge(
 	uint8_t bytes[16];
 	if (address_bytes(to, bytes) == 0 || address_is_any(to) || is_multicast(to) || address_port(to) == 0)
 		return DESTINATION_NOWHERE;
-	refresh(r, now_ms);
+	destination_rules_refresh(r, now_ms);
 	const bool own = is_own(r, to);
 	if (is_listener(r->conf, to, own))
 		return DESTINATION_OURSELVES;

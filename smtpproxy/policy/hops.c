@@ -11,7 +11,7 @@ static void begin_line(struct hops *h, char byte)
 	h->state = byte == '\n' ? HOPS_IN_BODY : HOPS_MATCHES;
 }
 
-static void match(struct hops *h, char byte)
+static void hops_match(struct hops *h, char byte)
 {
 	const char small = byte >= 'A' && byte <= 'Z' ? (char)(byte + ('a' - 'A')) : byte;
 	if (small != name[h->matched]) {
@@ -30,7 +30,7 @@ uint32_t hops_follow(struct hops *h, const char *in, size_t len)
 		if (h->state == HOPS_LINE_BEGINS)
 			begin_line(h, in[i]);
 		if (h->state == HOPS_MATCHES)
-			match(h, in[i]);
+			hops_match(h, in[i]);
 		if (h->state == HOPS_WITHIN_LINE && in[i] == '\n')
 			h->state = HOPS_LINE_BEGINS;
 	}

@@ -49,13 +49,13 @@ unsigned doors_left(const struct doors *d)
 	return d->left;
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void on_door_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct door *d = ctx;
 	session_open(d->doors->home, d->conf, fd, peer);
 }
 
-static void on_listener_closed(void *ctx)
+static void on_door_listener_closed(void *ctx)
 {
 	struct door *d = ctx;
 	struct doors *doors = d->doors;
@@ -65,20 +65,20 @@ static void on_listener_closed(void *ctx)
 	doors->on_closed(doors->ctx);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = on_door_accept, .on_closed = on_door_listener_closed };
 
-static bool is_same(const struct smtpproxy_listener *a, const struct smtpproxy_listener *b)
+static bool listener_is_same(const struct smtpproxy_listener *a, const struct smtpproxy_listener *b)
 {
 	return a->capture == b->capture && a->address.ss_family == b->address.ss_family &&
 	       address_is_same((const struct sockaddr *)&a->address, (const struct sockaddr *)&b->address);
 }
 
-static struct door *find(const struct doors *doors, const struct smtpproxy_listener *l)
+static struct door *doors_find(const struct doors *doors, const struct smtpproxy_listener *l)
 {
 	struct door *d;
 	LIST_FOREACH(d, &doors->all, next)
 	{
-		if (d->state != DOOR_CLOSED && is_same(d->conf, l))
+		if (d->state != DOOR_CLOSED && listener_is_same(d->conf, l))
 			return d;
 	}
 	return NULL;
@@ -92,7 +92,8 @@ static void close_door(struct door *d)
 	listener_close(d->listener);
 }
 
-static struct listener *listen_on(struct door *d, const struct smtpproxy_listener *l, struct inheritance *in, int *r)
+static struct listener *door_listen_on(
+	struct door *d, const struct smtpproxy_listener *l, struct inheritance *in, int *r)
 {
 	const struct sockaddr *address = (const struct sockaddr *)&l->address;
 	struct worker *w = d->doors->home->worker;
@@ -102,7 +103,7 @@ static struct listener *listen_on(struct door *d, const struct smtpproxy_listene
 	return listener_create(w, address, BACKLOG, 0, &listener_ops, d, r);
 }
 
-static void refuse(struct door *d)
+static void door_refuse(struct door *d)
 {
 	const int r = d->state == DOOR_CLOSED ? 0 : listener_refuse(d->listener);
 	if (r < 0)
@@ -116,7 +117,7 @@ void doors_refuse(struct doors *doors)
 		return;
 	doors->mode = DOORS_REFUSE;
 	LIST_FOREACH(d, &doors->all, next)
-	refuse(d);
+	door_refuse(d);
 }
 
 void doors_listen(struct doors *doors)
@@ -143,7 +144,7 @@ static int open_one(
 	if (d) {
 		d->doors = doors;
 		d->conf = l;
-		d->listener = listen_on(d, l, in, &r);
+		d->listener = door_listen_on(d, l, in, &r);
 	}
 	if (!d || !d->listener) {
 		snprintf(error, cap, "%s: %s", text, error_text(r));
@@ -161,7 +162,7 @@ static int open_one(
 		return CSSL_E_SYSTEM;
 	}
 	if (doors->mode == DOORS_REFUSE)
-		refuse(d);
+		door_refuse(d);
 	log_event(LOG_INFO, NULL, "listening", "address=%s", text);
 	return 0;
 }
@@ -181,7 +182,7 @@ int doors_open(struct doors *doors, const struct conf_smtpproxy *conf, struct in
 	struct door *d;
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < conf->listener_count; i++)
-		if (!find(doors, &conf->listeners[i]))
+		if (!doors_find(doors, &conf->listeners[i]))
 			r = open_one(doors, &conf->listeners[i], in, error, cap);
 	LIST_FOREACH(d, &doors->all, next)
 	{
@@ -198,7 +199,7 @@ void doors_follow(struct doors *doors, const struct conf_smtpproxy *conf)
 	{
 		const struct smtpproxy_listener *l = NULL;
 		for (size_t i = 0; d->state != DOOR_CLOSED && !l && i < conf->listener_count; i++)
-			l = is_same(d->conf, &conf->listeners[i]) ? &conf->listeners[i] : NULL;
+			l = listener_is_same(d->conf, &conf->listeners[i]) ? &conf->listeners[i] : NULL;
 		if (!l) {
 			close_door(d);
 			continue;

@@ -21,7 +21,7 @@
 enum handover_state { HANDOVER_ALONE, HANDOVER_ASKED, HANDOVER_LEFT, HANDOVER_OVER };
 
 struct handover {
-	struct stream stream; /* first: ASKED, LEFT, and until it has closed */
+	struct stream stream; /* ASKED, LEFT, and until it has closed */
 	struct deadline deadline;
 	struct remote_channel channel;
 	struct worker *worker;
@@ -32,20 +32,20 @@ struct handover {
 	unsigned open; /* its owner, the listener, and the stream */
 };
 
-static void release(struct handover *h)
+static void handover_release(struct handover *h)
 {
 	if (--h->open == 0)
 		free(h);
 }
 
-static void on_listener_closed(void *ctx)
+static void on_handover_listener_closed(void *ctx)
 {
-	release(ctx);
+	handover_release(ctx);
 }
 
-static void on_stream_closed(struct stream *s)
+static void on_handover_stream_closed(struct stream *s)
 {
-	struct handover *h = (struct handover *)s;
+	struct handover *h = container_of(s, struct handover, stream);
 	deadline_cancel(&h->deadline);
 	if (h->state == HANDOVER_ASKED) {
 		h->state = HANDOVER_ALONE;
@@ -55,7 +55,7 @@ static void on_stream_closed(struct stream *s)
 		h->state = HANDOVER_OVER;
 		h->ops->on_left(h->ctx);
 	}
-	release(h);
+	handover_release(h);
 }
 
 /* Questions. Returns the bytes used; negative: it sends something else. */
@@ -72,9 +72,9 @@ static int take_questions(struct handover *h, const uint8_t *data, size_t len)
 	return r < 0 ? r : (int)used;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t on_handover_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct handover *h = (struct handover *)s;
+	struct handover *h = container_of(s, struct handover, stream);
 	size_t taken = 0;
 	int r = -1;
 	if (h->state == HANDOVER_OVER)
@@ -92,14 +92,14 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return r < 0 ? len : taken + (size_t)r;
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void on_handover_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	if (((struct handover *)s)->state == HANDOVER_ASKED)
+	if (container_of(s, struct handover, stream)->state == HANDOVER_ASKED)
 		log_event(LOG_WARNING, NULL, "new process did not take over", NULL);
 	stream_close(s);
 }
 
-static void on_deadline(struct deadline *d)
+static void on_handover_deadline(struct deadline *d)
 {
 	stream_close(&container_of(d, struct handover, deadline)->stream);
 }
@@ -115,7 +115,9 @@ const struct remote_channel *handover_channel(const struct handover *h)
 	return h->state == HANDOVER_LEFT ? &h->channel : NULL;
 }
 
-static const struct stream_ops stream_ops = { .on_data = on_data, .on_end = on_end, .on_closed = on_stream_closed };
+static const struct stream_ops stream_ops = {
+	.on_data = on_handover_data, .on_end = on_handover_end, .on_closed = on_handover_stream_closed
+};
 
 void handover_give(struct handover *h, enum inheritance_kind kind, unsigned detail, int fd)
 {
@@ -126,7 +128,7 @@ void handover_give(struct handover *h, enum inheritance_kind kind, unsigned deta
 		stream_close(&h->stream); /* the new process misses the last message */
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static void on_handover_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct handover *h = ctx;
 	stream_expect_fds(&h->stream);
@@ -141,7 +143,8 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	stream_read_start(&h->stream);
 }
 
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = on_handover_accept,
+	.on_closed = on_handover_listener_closed };
 
 struct handover *handover_create(
 	struct worker *w, const char *path, int fd, const struct handover_ops *ops, void *ctx, char *error, size_t cap)
@@ -163,7 +166,7 @@ struct handover *handover_create(
 	h->worker = w;
 	h->ops = ops;
 	h->ctx = ctx;
-	h->deadline.fn = on_deadline;
+	h->deadline.fn = on_handover_deadline;
 	h->channel = (struct remote_channel){ .send = send_message, .ctx = h };
 	h->open = 2;
 	return h;
@@ -188,7 +191,7 @@ void handover_destroy(struct handover *h)
 	} else if (before != HANDOVER_OVER) {
 		listener_close(h->listener);
 	}
-	release(h);
+	handover_release(h);
 }
 
 /* The process before: bytes between the channel and the ledger of that process. */
@@ -201,7 +204,7 @@ static void before_send_message(void *ctx, const uint8_t *data, size_t len)
 
 static size_t before_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct predecessor *p = (struct predecessor *)s;
+	struct predecessor *p = container_of(s, struct predecessor, stream);
 	const int used = tx_before_read(p->before, data, len);
 	if (used >= 0)
 		return (size_t)used;
@@ -217,7 +220,7 @@ static void before_end(struct stream *s, enum stream_end end, int uv_error)
 
 static void before_closed(struct stream *s)
 {
-	struct predecessor *p = (struct predecessor *)s;
+	struct predecessor *p = container_of(s, struct predecessor, stream);
 	tx_before_close(p->before);
 }
 

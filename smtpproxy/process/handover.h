@@ -37,7 +37,7 @@ void handover_destroy(struct handover *h);
 
 /* Embedded; all zero before. */
 struct predecessor {
-	struct stream stream; /* first */
+	struct stream stream;
 	struct tx_before *before;
 };
 

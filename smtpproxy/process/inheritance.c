@@ -50,7 +50,7 @@ static int descriptor_of(struct msghdr *m)
 }
 
 /* The kernel never joins the bytes of two messages that have descriptors. */
-static int receive(int channel, struct inherited *out)
+static int inheritance_receive(int channel, struct inherited *out)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
@@ -70,7 +70,7 @@ static int receive(int channel, struct inherited *out)
 static int receive_all(struct inheritance *in)
 {
 	struct inherited next;
-	while (receive(in->channel, &next) == 0) {
+	while (inheritance_receive(in->channel, &next) == 0) {
 		if (next.message.kind == INHERITANCE_END)
 			return 0;
 		if (next.fd < 0 || in->count == SOCKETS_MAX)

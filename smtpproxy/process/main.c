@@ -55,7 +55,7 @@ struct arguments {
 };
 
 /* Exits the process on --help, --version and mistakes. */
-static struct arguments parse(int argc, char **argv)
+static struct arguments smtpproxy_parse(int argc, char **argv)
 {
 	struct arguments a = { .config = CONFIG_DEFAULT };
 	int key;
@@ -74,7 +74,7 @@ static struct arguments parse(int argc, char **argv)
 	return a;
 }
 
-static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *error)
+static int smtpproxy_run(const struct conf_smtpproxy *c, const struct arguments *a, char *error)
 {
 	if (a->place == PLACE_BACKGROUND && background_begin() < 0) {
 		perror("smtpproxy: cannot go into the background");
@@ -104,7 +104,7 @@ static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *
 }
 
 /* As root it becomes the configured user. */
-static int check(const struct conf_smtpproxy *c, char *error)
+static int smtpproxy_check(const struct conf_smtpproxy *c, char *error)
 {
 	struct proxy *p = proxy_create(c, PROXY_CHECKS, error, ERROR_MAX);
 
@@ -126,14 +126,14 @@ int main(int argc, char **argv)
 	static char error[ERROR_MAX];
 	struct conf_smtpproxy *c = NULL;
 	int result = EXIT_FAILURE;
-	struct arguments a = parse(argc, argv);
+	struct arguments a = smtpproxy_parse(argc, argv);
 
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
 	if (conf_smtpproxy_load(a.config, &c, error, sizeof error) == 0 &&
 		conf_smtpproxy_check_files(c, error, sizeof error) == 0 &&
 		conf_smtpproxy_check_host(c, error, sizeof error) == 0)
-		result = a.action == ACTION_CHECK ? check(c, error) : run(c, &a, error);
+		result = a.action == ACTION_CHECK ? smtpproxy_check(c, error) : smtpproxy_run(c, &a, error);
 	else
 		fprintf(stderr, "%s\n", error);
 	conf_smtpproxy_destroy(c);

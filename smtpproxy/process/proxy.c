@@ -20,7 +20,7 @@
 /* Of operators; the paths stay, another process may have the sockets. */
 static void close_sockets(struct proxy *p)
 {
-	control_destroy(p->control);
+	control_socket_destroy(p->control);
 	p->control = NULL;
 	status_socket_destroy(p->status);
 	p->status = NULL;
@@ -79,7 +79,7 @@ static void each_session(struct proxy *p, void (*fn)(struct session *s))
 	}
 }
 
-static void drain(struct proxy *p)
+static void proxy_drain(struct proxy *p)
 {
 	p->state = PROXY_DRAINS;
 	deadline_set(p->worker, &p->stop, p->conf->limits.stop_ms);
@@ -89,11 +89,11 @@ static void drain(struct proxy *p)
 	close_when_empty(p);
 }
 
-static void on_gone(struct sender_home *home)
+static void on_proxy_session_gone(struct sender_home *home)
 {
 	struct proxy *p = container_of(home, struct proxy, home);
 	if (p->state == PROXY_LINGERS && home->count == 0)
-		drain(p);
+		proxy_drain(p);
 	else
 		close_when_empty(p);
 }
@@ -122,7 +122,7 @@ static void cut_decided(struct proxy *p)
 static void stop_more(struct proxy *p)
 {
 	if (p->state <= PROXY_LINGERS)
-		drain(p);
+		proxy_drain(p);
 	else if (p->state == PROXY_DRAINS)
 		cut_open(p);
 	else if (p->state == PROXY_CUTS)
@@ -134,7 +134,7 @@ static void on_stop_deadline(struct deadline *d)
 	stop_more(container_of(d, struct proxy, stop));
 }
 
-static void on_signal(void *ctx, int signum)
+static void on_proxy_signal(void *ctx, int signum)
 {
 	struct proxy *p = ctx;
 	if (signum == SIGHUP)
@@ -166,7 +166,7 @@ static void on_queue_deposed(void *ctx)
 		return;
 	log_event(LOG_ERROR, NULL, "process ends", "cause=%s", "another gateway owns the queue");
 	p->result = CSSL_E_STATE;
-	drain(p);
+	proxy_drain(p);
 }
 
 static const struct queue_side_ops queue_side_ops = {
@@ -207,28 +207,28 @@ static void on_asked(void *ctx)
 	struct proxy *p = ctx;
 	doors_give(p->doors, p->handover);
 	if (p->control)
-		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_fd(p->control));
+		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_socket_fd(p->control));
 	if (p->status)
 		handover_give(p->handover, INHERITANCE_CONTROL, 0, status_socket_fd(p->status));
 	handover_give(p->handover, INHERITANCE_HANDOVER, 0, handover_fd(p->handover));
 }
 
 /* The sessions go on here. */
-static void on_taken(void *ctx)
+static void on_proxy_taken(void *ctx)
 {
 	struct proxy *p = ctx;
 	if (p->state != PROXY_RUNS)
 		return;
 	log_event(LOG_INFO, NULL, "replaced", "sessions=%u", p->home.count);
 	p->state = PROXY_LINGERS;
-	control_destroy(p->control);
+	control_socket_destroy(p->control);
 	p->control = NULL;
 	status_socket_destroy(p->status);
 	p->status = NULL;
 	doors_close(p->doors);
 	deadline_set(p->worker, &p->stop, p->conf->limits.replaced_ms);
 	if (p->home.count == 0)
-		drain(p);
+		proxy_drain(p);
 }
 
 static void on_question(void *ctx, const struct tx_message *m)
@@ -244,7 +244,7 @@ static void on_left(void *ctx)
 }
 
 static const struct handover_ops handover_ops = {
-	.on_asked = on_asked, .on_taken = on_taken, .on_question = on_question, .on_left = on_left
+	.on_asked = on_asked, .on_taken = on_proxy_taken, .on_question = on_question, .on_left = on_left
 };
 
 /* The start */
@@ -273,7 +273,7 @@ static int open_events(struct proxy *p, char *error, size_t cap)
 	return r;
 }
 
-static int inherited(struct proxy *p, enum inheritance_kind kind, const char *path)
+static int proxy_inherited_fd(struct proxy *p, enum inheritance_kind kind, const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
@@ -282,13 +282,15 @@ static int inherited(struct proxy *p, enum inheritance_kind kind, const char *pa
 
 static int open_control(struct proxy *p, char *error, size_t cap)
 {
-	p->view = (struct control_view){
-		.conf = p->conf, .home = &p->home, .version = CSSL_VERSION, .started_ms = worker_wall_ms()
-	};
+	p->view = (struct control_view){ .conf = p->conf,
+		.home = &p->home,
+		.replies = &p->replies,
+		.version = CSSL_VERSION,
+		.started_ms = worker_wall_ms() };
 	if (!p->conf->control)
 		return 0;
-	const int fd = inherited(p, INHERITANCE_CONTROL, p->conf->control);
-	p->control = control_create(p->worker, p->conf->control, fd, &p->view, error, cap);
+	const int fd = proxy_inherited_fd(p, INHERITANCE_CONTROL, p->conf->control);
+	p->control = control_socket_create(p->worker, p->conf->control, fd, &p->view, error, cap);
 	return p->control ? 0 : CSSL_E_SYSTEM;
 }
 
@@ -296,7 +298,7 @@ static int open_status(struct proxy *p, char *error, size_t cap)
 {
 	if (!p->conf->status)
 		return 0;
-	const int fd = inherited(p, INHERITANCE_CONTROL, p->conf->status);
+	const int fd = proxy_inherited_fd(p, INHERITANCE_CONTROL, p->conf->status);
 	p->status = status_socket_create(p->worker, p->conf->status, fd, &p->view, error, cap);
 	return p->status ? 0 : CSSL_E_SYSTEM;
 }
@@ -305,20 +307,9 @@ static int open_handover(struct proxy *p, char *error, size_t cap)
 {
 	if (!p->conf->handover)
 		return 0;
-	const int fd = inherited(p, INHERITANCE_HANDOVER, p->conf->handover);
+	const int fd = proxy_inherited_fd(p, INHERITANCE_HANDOVER, p->conf->handover);
 	p->handover = handover_create(p->worker, p->conf->handover, fd, &handover_ops, p, error, cap);
 	return p->handover ? 0 : CSSL_E_SYSTEM;
-}
-
-int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap)
-{
-	const int r = conf->outward.as_sender == CONF_ON ? capture_try() : 0;
-	if (r < 0)
-		snprintf(error, cap,
-			"outward.as_sender: this process has no CAP_NET_ADMIN (%s); start smtpproxy as root, or with "
-			"this capability",
-			error_text(r));
-	return r < 0 ? CSSL_E_CONFIG : 0;
 }
 
 /* The files are opened again as that user. At --check, a unit may have User= instead. */
@@ -354,12 +345,12 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	p->outward_home = (struct outward_home){ .worker = p->worker, .conf = p->conf, .counters = &p->counters };
 	p->outward_home.replies = &p->replies;
 	p->home = (struct sender_home){ .worker = p->worker, .conf = p->conf, .counters = &p->counters };
-	p->home.on_gone = on_gone;
+	p->home.on_gone = on_proxy_session_gone;
 	LIST_INIT(&p->home.sessions);
 	body_room_begin(&p->home.held, limits->held_total, NULL, NULL);
 	hooks_init(&p->home.hooks, p->worker, &p->counters);
 	p->doors = doors_create(&p->home, on_door_closed, p);
-	p->signals = signals_create(p->worker, signums, sizeof signums / sizeof signums[0], on_signal, p);
+	p->signals = signals_create(p->worker, signums, sizeof signums / sizeof signums[0], on_proxy_signal, p);
 	p->home.rules = destination_rules_create(p->conf);
 	p->home.admission = admission_create(limits->sessions, limits->sessions_per_source);
 	p->home.ledger = tx_ledger_create(limits->transactions);
@@ -367,6 +358,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	LIST_INIT(&p->home.askers);
 	p->home.events = event_log_create(p->conf->events, &p->counters.events_dropped);
 	p->home.outward = outward_create(&p->outward_home);
+	/* All are made, and then looked at once: whoever unwinds takes a part that is NULL. */
 	if (!p->doors || !p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.before ||
 		!p->home.events || !p->home.outward || hooks_prepare(&p->home.hooks, p->conf) < 0)
 		return CSSL_E_NO_MEMORY;
@@ -378,7 +370,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 }
 
 /* 0, or CSSL_E_CONFIG. */
-static int inherit(struct proxy *p, char *error, size_t cap)
+static int proxy_inherit(struct proxy *p, char *error, size_t cap)
 {
 	if (p->how != PROXY_REPLACES)
 		return 0;
@@ -399,7 +391,7 @@ static const struct {
 	{ create_parts, ALWAYS },
 	{ open_resolver, ALWAYS },
 	{ read_queue_files, ALWAYS },
-	{ inherit, TO_SERVE },
+	{ proxy_inherit, TO_SERVE },
 	{ open_doors, TO_SERVE },
 	{ open_queue, TO_SERVE },
 	{ open_events, TO_SERVE },
@@ -409,7 +401,7 @@ static const struct {
 	{ become_user, ALWAYS },
 };
 
-static int start(struct proxy *p, char *error, size_t cap)
+static int proxy_start_parts(struct proxy *p, char *error, size_t cap)
 {
 	int r = 0;
 	snprintf(error, cap, "out of memory");
@@ -440,19 +432,12 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start h
 	SLIST_INIT(&p->files);
 	p->stop.fn = on_stop_deadline;
 	p->how = how;
-	const int r = start(p, error, error_cap);
+	const int r = proxy_start_parts(p, error, error_cap);
 	end_inheritance(p, r);
 	if (r == 0)
 		return p;
 	proxy_destroy(p);
 	return NULL;
-}
-
-void proxy_warn(const struct conf_smtpproxy *conf)
-{
-	const char *gap = conf_smtpproxy_tls_gap(conf);
-	if (gap)
-		log_event(LOG_WARNING, NULL, "TLS may end here", "cause=%s", gap);
 }
 
 int proxy_run(struct proxy *p)
@@ -463,7 +448,7 @@ int proxy_run(struct proxy *p)
 }
 
 /* It never ran: its handles have to be closed. */
-static void unwind(struct proxy *p)
+static void proxy_unwind(struct proxy *p)
 {
 	p->state = PROXY_OVER;
 	if (p->doors)
@@ -492,7 +477,7 @@ void proxy_destroy(struct proxy *p)
 	if (!p)
 		return;
 	if (p->worker && p->state != PROXY_OVER)
-		unwind(p);
+		proxy_unwind(p);
 	queue_side_destroy(p->queue_side);
 	outward_destroy(p->home.outward);
 	if (p->worker)

@@ -17,9 +17,6 @@ enum proxy_start {
 /* Read all files, bind everything, and become the configured user. NULL with @error. @conf lives longer. */
 struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start start, char *error, size_t error_cap);
 
-/* Log what the file leaves open, and an operator should decide. */
-void proxy_warn(const struct conf_smtpproxy *conf);
-
 /* Runs until SIGTERM or SIGINT. Then it accepts no more connections, and sessions end between transactions. A second
  * signal ends them at once. SIGHUP reads the file again, and opens the logs again. deliver: queue: it ends in the same
  * way when another gateway takes the queue over. 0, or then CSSL_E_STATE. */

@@ -32,7 +32,7 @@ struct proxy {
 	struct outward_home outward_home;
 	struct sender_home home;
 	struct control_view view;
-	struct control *control;        /* NULL: none */
+	struct control_socket *control; /* NULL: none */
 	struct status_socket *status;   /* NULL: none */
 	struct handover *handover;      /* NULL: none */
 	struct inheritance *inherits;   /* while it starts; NULL: it replaces none */
@@ -51,5 +51,7 @@ void proxy_reload(struct proxy *p);
 
 /* outward.as_sender needs CAP_NET_ADMIN. 0, or CSSL_E_CONFIG with @error. */
 int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap);
+/* Log what the file leaves open, and an operator should decide. */
+void proxy_warn(const struct conf_smtpproxy *conf);
 
 #endif

@@ -12,7 +12,29 @@
 
 #define ERROR_MAX 8192u
 
-static bool is_same(const char *a, const char *b)
+/* Of each file, also the first one */
+
+int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap)
+{
+	const int r = conf->outward.as_sender == CONF_ON ? capture_try() : 0;
+	if (r < 0)
+		snprintf(error, cap,
+			"outward.as_sender: this process has no CAP_NET_ADMIN (%s); start smtpproxy as root, or with "
+			"this capability",
+			error_text(r));
+	return r < 0 ? CSSL_E_CONFIG : 0;
+}
+
+void proxy_warn(const struct conf_smtpproxy *conf)
+{
+	const char *gap = conf_smtpproxy_tls_gap(conf);
+	if (gap)
+		log_event(LOG_WARNING, NULL, "TLS may end here", "cause=%s", gap);
+}
+
+/* What differs */
+
+static bool text_is_same(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -25,9 +47,10 @@ static bool are_same_addresses(
 
 static bool is_same_backup(const struct smtpproxy_backup *a, const struct smtpproxy_backup *b)
 {
-	return are_same_addresses(a->paths, a->path_count, b->paths, b->path_count) && is_same(a->user, b->user) &&
-	       is_same(a->password_file, b->password_file) && is_same(a->ca, b->ca) && is_same(a->name, b->name) &&
-	       is_same(a->certificate, b->certificate) && is_same(a->key, b->key);
+	return are_same_addresses(a->paths, a->path_count, b->paths, b->path_count) && text_is_same(a->user, b->user) &&
+	       text_is_same(a->password_file, b->password_file) && text_is_same(a->ca, b->ca) &&
+	       text_is_same(a->name, b->name) && text_is_same(a->certificate, b->certificate) &&
+	       text_is_same(a->key, b->key);
 }
 
 static bool are_same_backups(
@@ -40,7 +63,7 @@ static bool are_same_backups(
 	return i == a_count && i == b_count;
 }
 
-#define TEXT(member)        #member, is_same(before->member, after->member)
+#define TEXT(member)        #member, text_is_same(before->member, after->member)
 #define NUMBER(key, member) key, before->member == after->member
 
 /* Warns of changed keys that have an effect only at a start. */
@@ -49,7 +72,7 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 	const struct smtpproxy_queue *b = &before->queue, *a = &after->queue;
 	const struct {
 		const char *key;
-		int is_same;
+		bool is_same;
 	} rows[] = {
 		{ TEXT(user) },
 		{ TEXT(control) },
@@ -94,7 +117,7 @@ static void follow_events(struct proxy *p)
 }
 
 /* From here on nothing fails. */
-static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *tls)
+static void proxy_follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *tls)
 {
 	const struct smtpproxy_limits *limits = &conf->limits;
 	warn_of_fixed_keys(p->conf, conf);
@@ -143,7 +166,7 @@ static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t
 		SSL_CTX_free(tls);
 		return r;
 	}
-	follow(p, f->conf, tls);
+	proxy_follow(p, f->conf, tls);
 	return 0;
 }
 

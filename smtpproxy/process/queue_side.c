@@ -11,6 +11,8 @@
 #include "conf/key_file.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "smtpproxy/counters.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 #define PASSWORD_MAX   512u
 #define FLUSH_LEAST_MS 2000u  /* for the Redis servers' answers when the deliveries have used all of the time */
@@ -83,7 +85,7 @@ static void set_backup(struct queue_side *s, const struct smtpproxy_backup *from
 	};
 }
 
-static void on_ready(void *user)
+static void on_queue_side_ready(void *user)
 {
 	struct queue_side *s = user;
 
@@ -98,7 +100,7 @@ static void on_unready(void *user)
 	s->ops->on_change(s->ctx);
 }
 
-static void on_due(void *user, const struct queue_destination *d)
+static void on_queue_side_due(void *user, const struct queue_destination *d)
 {
 	struct queue_side *s = user;
 
@@ -130,9 +132,9 @@ static void on_stopped(void *user)
 }
 
 static const struct queue_ops queue_ops = {
-	.on_ready = on_ready,
+	.on_ready = on_queue_side_ready,
 	.on_unready = on_unready,
-	.on_due = on_due,
+	.on_due = on_queue_side_due,
 	.on_may_take = on_may_take,
 	.on_deposed = on_deposed,
 	.on_stopped = on_stopped,

@@ -3,7 +3,9 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_SIDE_H
 #define CSSL_SMTPPROXY_QUEUE_SIDE_H
 
+#include "conf/smtpproxy.h"
 #include "smtpproxy/delivery/delivery.h"
+#include "smtpproxy/queue/queue.h"
 
 struct queue_side;
 

@@ -81,7 +81,7 @@ static void wait_for_turn(struct session *s, uint64_t for_ms)
 {
 	session_move(s, SESSION_WAITS);
 	deadline_set(s->home->worker, &s->deadline, for_ms);
-	if (want_turn(&s->want, s->destination) < 0)
+	if (want_turn(&s->want, &s->destination->wants) < 0)
 		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
 }
 
@@ -104,7 +104,7 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 	}
 	session_move(s, SESSION_WAITS);
 	deadline_set(s->home->worker, &s->deadline, turn_ms);
-	want_offers(&s->want, s->destination);
+	want_offers(&s->want, &s->destination->wants);
 }
 
 void session_wait_again(struct session *s)

@@ -41,7 +41,7 @@ SSL_CTX *onward_tls_context(const char *key, const char *ca, char *why, size_t c
 }
 
 /* Of the certificate that was used last. */
-static int use_key(SSL_CTX *context, const char *path)
+static int onward_tls_use_key(SSL_CTX *context, const char *path)
 {
 	return SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) == 1 &&
 	       SSL_CTX_check_private_key(context) == 1;
@@ -51,7 +51,7 @@ int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *k
 {
 	const int r = pem_file_use(
 		context, "certificate", certificate, PEM_CHAIN, SSL_CTX_use_certificate_chain_file, why, cap);
-	return r ? r : pem_file_use(context, "key", key, PEM_KEY, use_key, why, cap);
+	return r ? r : pem_file_use(context, "key", key, PEM_KEY, onward_tls_use_key, why, cap);
 }
 
 /* SNI has no addresses (RFC 6066 3). */
@@ -82,14 +82,14 @@ static bool expect_records(SSL *ssl, const struct tlsa_set *set)
 	return usable;
 }
 
-static bool expect(SSL *ssl, const char *name, const struct tlsa_set *set)
+static bool onward_tls_expect(SSL *ssl, const char *name, const struct tlsa_set *set)
 {
 	if (set)
 		return expect_records(ssl, set);
 	return !name || expect_name(ssl, name);
 }
 
-static int prepare(struct onward_tls *t, SSL_CTX *context, const char *name, const struct tlsa_set *set)
+static int onward_tls_prepare(struct onward_tls *t, SSL_CTX *context, const char *name, const struct tlsa_set *set)
 {
 	t->ssl = SSL_new(context);
 	t->in = BIO_new(BIO_s_mem());
@@ -102,10 +102,10 @@ static int prepare(struct onward_tls *t, SSL_CTX *context, const char *name, con
 	BIO_set_mem_eof_return(t->in, -1);
 	SSL_set_bio(t->ssl, t->in, t->out);
 	SSL_set_connect_state(t->ssl);
-	return expect(t->ssl, name, set) ? 0 : CSSL_E_CRYPTO;
+	return onward_tls_expect(t->ssl, name, set) ? 0 : CSSL_E_CRYPTO;
 }
 
-static void starve(struct onward_tls *t)
+static void onward_tls_starve(struct onward_tls *t)
 {
 	t->state = ONWARD_TLS_STARVED;
 	t->failure = "no memory";
@@ -122,11 +122,11 @@ static bool are_for_memory(void)
 	return are;
 }
 
-static void fail(struct onward_tls *t)
+static void onward_tls_fail(struct onward_tls *t)
 {
 	const unsigned long last = ERR_peek_last_error();
 	if (are_for_memory()) {
-		starve(t);
+		onward_tls_starve(t);
 		return;
 	}
 	const long verdict = SSL_get_verify_result(t->ssl);
@@ -142,11 +142,11 @@ static void note_error(struct onward_tls *t, int r)
 	switch (SSL_get_error(t->ssl, r)) {
 	case SSL_ERROR_WANT_READ: break;
 	case SSL_ERROR_ZERO_RETURN: t->state = ONWARD_TLS_ENDED; break;
-	default: fail(t); break;
+	default: onward_tls_fail(t); break;
 	}
 }
 
-static void shake(struct onward_tls *t)
+static void onward_tls_shake(struct onward_tls *t)
 {
 	ERR_clear_error();
 	const int r = SSL_do_handshake(t->ssl);
@@ -161,8 +161,8 @@ struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name, const s
 	struct onward_tls *t = calloc(1, sizeof *t);
 	if (!t)
 		return NULL;
-	if (prepare(t, context, name, set) == 0) {
-		shake(t);
+	if (onward_tls_prepare(t, context, name, set) == 0) {
+		onward_tls_shake(t);
 		return t;
 	}
 	onward_tls_destroy(t);
@@ -180,9 +180,9 @@ void onward_tls_destroy(struct onward_tls *t)
 enum onward_tls_state onward_tls_take(struct onward_tls *t, const uint8_t *in, size_t len)
 {
 	if (BIO_write(t->in, in, (int)len) != (int)len)
-		starve(t);
+		onward_tls_starve(t);
 	else if (t->state == ONWARD_TLS_SHAKES)
-		shake(t);
+		onward_tls_shake(t);
 	return t->state;
 }
 
@@ -210,7 +210,7 @@ int onward_tls_write(struct onward_tls *t, const void *plain, size_t len)
 	while (len > 0) {
 		const int r = SSL_write(t->ssl, at, (int)len);
 		if (r <= 0) {
-			fail(t);
+			onward_tls_fail(t);
 			return CSSL_E_CRYPTO;
 		}
 		at += r;

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 #include "tests/fuzz/must.h"
 
 enum outcome { NO_OUTCOME, ACCEPTED, REFUSED, DEFERRED, FAILED };

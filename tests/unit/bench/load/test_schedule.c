@@ -92,9 +92,11 @@ START_TEST(the_shares_of_all_processes_are_the_whole)
 		for (unsigned processes = 1; processes < 9; processes++) {
 			uint64_t sum = 0;
 			for (unsigned i = 0; i < processes; i++)
-				sum += share_of(total, i, processes);
+				sum += schedule_share(total, i, processes);
 			ck_assert_uint_eq(sum, total);
-			ck_assert_uint_le(share_of(total, 0, processes) - share_of(total, processes - 1, processes), 1);
+			ck_assert_uint_le(
+				schedule_share(total, 0, processes) - schedule_share(total, processes - 1, processes),
+				1);
 		}
 	}
 }

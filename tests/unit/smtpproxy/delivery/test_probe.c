@@ -25,18 +25,20 @@ static const char *reply;
 
 static void is_over(struct courier *c)
 {
-	probe_over(c);
+	c->errand->on_over(c, COURIER_LINE_NOW);
 	free(c->mail.memory);
 	fates_free(&c->fates);
 	free(c);
 }
 
 struct courier *courier_create(
-	struct delivery *d, const struct delivery_parts *p, struct delivery_line *line, struct queue_taken *mail)
+	const struct delivery_parts *p, const struct courier_errand *errand, void *sender, struct queue_taken *mail)
 {
 	struct courier *c = calloc(1, sizeof *c);
 
 	ck_assert_ptr_nonnull(c);
+	c->errand = errand;
+	c->sender = sender;
 	c->mail = *mail;
 	asking = c;
 	return c;
@@ -54,15 +56,6 @@ void courier_end(struct courier *c, enum courier_end how)
 {
 }
 
-void delivery_add(struct delivery *d, struct courier *c)
-{
-}
-
-int want_turn(struct want *w, struct destination *d)
-{
-	return 0;
-}
-
 static void on_known(struct probe_wait *w)
 {
 }
@@ -75,7 +68,7 @@ static void setup(void)
 	asked = 0;
 	share.in[DESTINATION_LEASED] = 0;
 	wait = (struct probe_wait){ .on_known = on_known };
-	probes = probes_create(NULL, &parts);
+	probes = probes_create(&parts);
 	ck_assert_ptr_nonnull(probes);
 }
 

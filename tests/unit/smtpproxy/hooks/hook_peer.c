@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "net/log.h"
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 struct hooks hooks;
 struct smtpproxy_counters counters;

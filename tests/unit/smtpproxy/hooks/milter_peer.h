@@ -3,7 +3,7 @@
 #define CSSL_TESTS_UNIT_SMTPPROXY_MILTER_PEER_H
 
 #include "hook_peer.h"
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 
 /* The next packet of peer @n, which has that letter. Macros are not told: what they say is added to `macros`. */
 extern struct packet {

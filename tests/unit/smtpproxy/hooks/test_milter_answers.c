@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "milter_peer.h"
-#include "smtpproxy/hooks/filter_inside.h"
+#include "smtpproxy/hooks/call.h"
 #include "tests/unit/unit.h"
 
 #define HEARS_END_ONLY                                                                                                 \

@@ -1,7 +1,8 @@
-/* filter_inside.h: shared by the files of a filter: filter.c (the order of questions, connections and their limits),
- * milter.c and http_judge.c (the two protocols). */
-#ifndef CSSL_SMTPPROXY_FILTER_INSIDE_H
-#define CSSL_SMTPPROXY_FILTER_INSIDE_H
+/* call.h: one hook, in one transaction: what a protocol of hooks sees of the question, and how it answers. A part of
+ * its own, because the protocols (milter.c, http_judge.c) know neither each other nor the order of the hooks, which is
+ * filter.c's: it owns the calls, their connections and their time limits. */
+#ifndef CSSL_SMTPPROXY_CALL_H
+#define CSSL_SMTPPROXY_CALL_H
 
 #include <jansson.h>
 #include <llhttp.h>
@@ -86,7 +87,7 @@ extern const struct call_kind milter_kind, http_judge_kind;
 
 /* One hook, in one transaction. */
 struct call {
-	struct stream stream; /* first */
+	struct stream stream;
 	struct filter *filter;
 	struct hook *hook;
 	const struct call_kind *kind;
