@@ -1,13 +1,17 @@
 /* session_pace.c: bounds the time for which a sender may keep its connection to the receiver, and the memory of its
  * message, while other senders wait for them. */
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/session_pace.h"
+
+#include "smtpproxy/sender/session_filter.h"
+#include "smtpproxy/sender/session_life.h"
+#include "smtpproxy/sender/session_store.h"
 
 #define TAKE_S       600u  /* at the least rate, a sender needs so many seconds for all bytes of its message */
 #define LEASES_MOST  4u    /* lease_timeouts of one transaction, of a sender with more than its share of connections */
 #define SLOW_LOOK_MS 1000u /* how often to check whether others wait for a slow sender's connection */
 
 /* Bytes that its message has of the memory that all sessions share. */
-static uint64_t taken(const struct session *s)
+static uint64_t memory_taken(const struct session *s)
 {
 	return session_store_taken(s) + session_held_taken(s);
 }
@@ -16,7 +20,7 @@ static uint64_t taken(const struct session *s)
 static struct pace_rules pace_rules(const struct session *s)
 {
 	const struct smtpproxy_limits *limits = &s->home->conf->limits;
-	const uint32_t rate = (uint32_t)(taken(s) / TAKE_S);
+	const uint32_t rate = (uint32_t)(memory_taken(s) / TAKE_S);
 	return (struct pace_rules){ .patience_ms = limits->lease_ms,
 		.least_rate = rate > limits->least_rate ? rate : limits->least_rate };
 }
@@ -43,7 +47,7 @@ void session_settle_pace(struct session *s)
 {
 	const struct pace_rules rules = pace_rules(s);
 	const uint64_t now_ms = worker_now_ms(s->home->worker);
-	if (s->home->queue || taken(s) > 0)
+	if (s->home->queue || memory_taken(s) > 0)
 		pace_set_turn(&s->pace, PACE_SENDER, now_ms);
 	pace_settle(&s->pace, &rules, now_ms);
 }

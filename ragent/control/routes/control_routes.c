@@ -78,32 +78,18 @@ static void show_index(struct exchange *e)
 
 /* --- the search --- */
 
-/* The placeholder segment of @pattern; NULL: it has none. */
-static const char *route_hole(const char *pattern, size_t *len)
-{
-	static const char *const placeholders[] = { "/" ROUTE_ID, "/" ROUTE_NAME };
-	for (size_t i = 0; i < sizeof placeholders / sizeof placeholders[0]; i++) {
-		const char *at = strstr(pattern, placeholders[i]);
-		*len = strlen(placeholders[i]) - 1;
-		if (at)
-			return at + 1;
-	}
-	return NULL;
-}
-
 /* True when @path fits @pattern. Copies the segment in the placeholder's place to @buffer. */
 static bool route_fits(const char *pattern, const char *path, char *buffer, size_t cap)
 {
-	size_t hole_len;
-	const char *hole = route_hole(pattern, &hole_len);
+	const char *id = strstr(pattern, "/" ROUTE_ID), *hole = id ? id : strstr(pattern, "/" ROUTE_NAME);
 	buffer[0] = '\0';
 	if (!hole)
 		return strcmp(pattern, path) == 0;
-	const size_t head = (size_t)(hole - pattern);
+	const size_t head = (size_t)(++hole - pattern);
 	if (strncmp(pattern, path, head) != 0)
 		return false;
 	const size_t len = strcspn(path + head, "/");
-	if (len == 0 || strcmp(hole + hole_len, path + head + len) != 0)
+	if (len == 0 || strcmp(hole + strcspn(hole, "/"), path + head + len) != 0)
 		return false;
 	snprintf(buffer, cap, "%.*s", (int)(len < cap ? len : cap - 1), path + head);
 	return true;
