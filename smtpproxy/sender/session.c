@@ -411,7 +411,7 @@ static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
 {
 	struct session *s = (struct session *)stream;
 	size_t used = 0, taken = 1;
-	if (s->state == SESSION_LEAVES)
+	if (s->state == SESSION_LEAVES) /* only its FIN is waited for */
 		return len;
 	for (; used < len && taken > 0 && session_reads(s); used += taken)
 		taken = s->state == SESSION_HEADER ? session_take_header(s, data + used, len - used)

@@ -368,7 +368,7 @@ bool session_filter(struct session *s, const struct smtp_client_event *e)
 	if (!own && held_command_keep(&s->held, e) < 0)
 		own = SMTP_OWN_LOCAL_ERROR;
 	if (own) {
-		if (verb == SMTP_VERB_MAIL) {
+		if (verb == SMTP_VERB_MAIL) { /* else the next MAIL would meet what this one began */
 			session_tx_forget(s);
 			session_filter_drop(s);
 		}

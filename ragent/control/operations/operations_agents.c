@@ -214,7 +214,7 @@ static void answer_levels(struct agents_asked *a)
 		const char *name = asked_name(a, i);
 		const char *error = asked_fault(&a->answers[i], CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL);
 		const Cssl__LinkResponse__LogLevel *level = error ? NULL : a->answers[i].response->log_level;
-		if (a->whom == ASK_THAT && i != a->first)
+		if (a->whom == ASK_THAT && i != a->first) /* it was not asked, so its silence is no failure */
 			continue;
 		silent = error && !silent ? name : silent;
 		json_object_set_new(
@@ -239,7 +239,7 @@ void operations_log_level(struct operations *o, const struct control_input *in, 
 		request_fail(r, MHD_HTTP_NOT_FOUND, "no process of that name");
 		return;
 	}
-	if (in->level && agent == NO_AGENT)
+	if (in->level && agent == NO_AGENT) /* RAgent's own changes even if an agent then fails: 503 names that one */
 		log_level_change(in->level);
 	if (is_own) {
 		request_answer(r, MHD_HTTP_OK, json_pack("{s:{s:o}}", "levels", self, own_level_json()));

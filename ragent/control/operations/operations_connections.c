@@ -43,7 +43,7 @@ static void selection_begin(
 		*s = selection;
 		s->operations = o;
 		s->request = r;
-		s->query = *q;
+		s->query = *q; /* its strings end with the call, those of agents and listeners do not */
 		s->query.agent = agent == NO_AGENT ? NULL : agents_name(o->shared->agents, agent);
 		s->query.listener = listener ? listener->name : NULL;
 		if (gather_start(o->main, o->workers, o->worker_count, s->ask, s->answer, s))

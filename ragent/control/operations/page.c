@@ -28,7 +28,7 @@ bool page_matches(const struct connection *c, const struct control_query *q)
 		return false;
 	if (!q->agent && !q->listener && q->client.len == 0)
 		return true;
-	connection_describe(c, &d);
+	connection_describe(c, &d); /* it costs too much to be made of every connection for a page by id */
 	return (!q->agent || page_same(d.owner, q->agent)) && (!q->listener || page_same(d.listener, q->listener)) &&
 	       (q->client.len == 0 || address_net_has(&q->client, (const struct sockaddr *)&d.client));
 }
