@@ -279,8 +279,6 @@ static void on_deadline(struct deadline *d)
 void session_expect_sender(struct session *s)
 {
 	s->heard_ms = worker_now_ms(s->home->worker);
-	if (s->state == SESSION_LEASES)
-		session_settle_pace(s);
 	if (s->state == SESSION_TALKS) /* nobody waits for it */
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
 	else if (s->state == SESSION_LEASES)

@@ -149,15 +149,9 @@ static void on_failed(struct want *w, enum smtp_own why)
 static void on_turn(struct want *w, struct onward *o)
 {
 	struct session *s = container_of(w, struct session, want);
-	const struct smtp_client_event e = held_command_event(&s->held, s->tx.rules.parse);
-	session_lease(s, o);
-	const enum smtp_own lack = session_lack(s, &e.command);
-	if (lack) {
-		session_return_lease(s);
+	const enum smtp_own lack = session_lease(s, o);
+	if (lack)
 		turn_answer(s, lack);
-		return;
-	}
-	session_begin_lease(s);
 }
 
 const struct want_ops session_want_ops = { .on_offers = on_offers, .on_turn = on_turn, .on_failed = on_failed };
@@ -390,10 +384,8 @@ static void on_content(struct session *s, const struct smtp_client_event *e)
 {
 	if (!e->discard && message_loops(s, e->wire))
 		return;
-	if (session_is_held(s)) {
-		session_held_take(s, e);
+	if (session_held_take(s, e))
 		return;
-	}
 	if (s->home->queue) {
 		if (s->store)
 			session_store_content(s, e);

@@ -58,11 +58,6 @@ bool session_is_unsent(const struct session *s)
 	return filtered_phase_of(s) >= FILTERED_TAKES && filtered_phase_of(s) < FILTERED_SENT;
 }
 
-bool session_is_held(const struct session *s)
-{
-	return filtered_phase_of(s) == FILTERED_DISCARDS || filtered_phase_of(s) == FILTERED_TAKES;
-}
-
 bool session_is_judged(const struct session *s)
 {
 	return filtered_phase_of(s) == FILTERED_JUDGED;
@@ -134,13 +129,15 @@ static void filtered_judge(struct session *s)
 	}
 }
 
-void session_held_take(struct session *s, const struct smtp_client_event *e)
+bool session_held_take(struct session *s, const struct smtp_client_event *e)
 {
+	if (filtered_phase_of(s) != FILTERED_DISCARDS && filtered_phase_of(s) != FILTERED_TAKES)
+		return false;
 	s->home->counters->bytes += e->wire.len;
 	pace_count(&s->pace, e->wire.len);
 	filtered_add(s, e->wire);
 	if (e->kind != SMTP_CLIENT_CONTENT_END || s->tx.state != SMTP_TX_DOT)
-		return;
+		return true;
 	session_move(s, SESSION_DECIDES);
 	session_tx_wait(s);
 	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
@@ -148,6 +145,7 @@ void session_held_take(struct session *s, const struct smtp_client_event *e)
 	if (s->onward)
 		onward_expect(s->onward, 0);
 	filtered_judge(s);
+	return true;
 }
 
 /* Toward the receiver */

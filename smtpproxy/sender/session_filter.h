@@ -21,14 +21,14 @@ void session_filter_drop(struct session *s);
 
 /* DATA, behind their judgement. True: it was answered here; false: it goes on to the receiver. */
 bool session_held_begin(struct session *s, const struct smtp_client_event *e);
-bool session_is_held(const struct session *s);
 /* The reply to a message that cannot be kept, as of body_share_add(). */
 const char *session_flaw_of(int r);
 /* They have all of it, and it waits for their verdict. */
 bool session_is_judged(const struct session *s);
 /* Bytes that it has of the room for kept messages. */
 uint64_t session_held_taken(const struct session *s);
-void session_held_take(struct session *s, const struct smtp_client_event *e);
+/* Content. False: it is not kept. */
+bool session_held_take(struct session *s, const struct smtp_client_event *e);
 /* The receiver took output. */
 void session_held_go_on(struct session *s);
 /* The receiver sent something. Returns how much of it was read here. */

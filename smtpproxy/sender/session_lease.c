@@ -40,20 +40,6 @@ static void lease_begin(struct session *s)
 	session_expect_receiver(s);
 }
 
-/* TRIES: the receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
- * the command goes over another one, so the sender's next commands wait. */
-void session_begin_lease(struct session *s)
-{
-	onward_write(s->onward, s->held.text, s->held.len); /* a failure comes as on_lost */
-	if (s->state == SESSION_TRIES) {
-		deadline_cancel(&s->deadline);
-		onward_expect(s->onward, s->home->conf->outward.command_ms);
-		return;
-	}
-	lease_begin(s);
-	session_go_on(s);
-}
-
 /* TRIES: no reply, or a 421, which is nothing that this sender did. */
 static void lease_try_again(struct session *s)
 {
@@ -103,12 +89,6 @@ static void lease_give_back(struct session *s)
 	s->tx.rules.one_by_one = 0;
 	onward_release(o);
 	destination_take_back(s->destination, o);
-}
-
-void session_return_lease(struct session *s)
-{
-	session_move(s, SESSION_TALKS);
-	lease_give_back(s);
 }
 
 /* The receiver may have taken it. The sender gets a temporary failure, and so does a session that asks later. */
@@ -361,11 +341,29 @@ static void on_lost(void *ctx, enum smtp_own why)
 
 static const struct onward_user lease_user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
 
-void session_lease(struct session *s, struct onward *o)
+/* TRIES: the receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
+ * the command goes over another one, so the sender's next commands wait. */
+enum smtp_own session_lease(struct session *s, struct onward *o)
 {
+	const struct smtp_client_event e = held_command_event(&s->held, s->tx.rules.parse);
 	session_move(s, o->messages > 0 ? SESSION_TRIES : SESSION_LEASES);
 	s->onward = o;
 	s->tx.rules.one_by_one = session_is_filtered(s) || !(o->greeting.has & SMTP_CAP_BIT(SMTP_CAP_PIPELINING));
 	s->pace = (struct pace){ 0 };
 	onward_lease(o, &lease_user, s);
+	const enum smtp_own lack = session_lack(s, &e.command);
+	if (lack) { /* no byte was passed on: the connection goes to the next session */
+		session_move(s, SESSION_TALKS);
+		lease_give_back(s);
+		return lack;
+	}
+	onward_write(s->onward, s->held.text, s->held.len); /* a failure comes as on_lost */
+	if (s->state == SESSION_TRIES) {
+		deadline_cancel(&s->deadline);
+		onward_expect(s->onward, s->home->conf->outward.command_ms);
+		return SMTP_OWN_NONE;
+	}
+	lease_begin(s);
+	session_go_on(s);
+	return SMTP_OWN_NONE;
 }

@@ -9,11 +9,9 @@
 struct session;
 struct onward;
 
-void session_lease(struct session *s, struct onward *o);
-/* The kept MAIL goes to the receiver. */
-void session_begin_lease(struct session *s);
-/* No byte was passed on: the connection goes to the next session. */
-void session_return_lease(struct session *s);
+/* Its turn came: the kept MAIL goes to the receiver. Otherwise the connection has gone to the next session, and the
+ * kept command is to be answered with what is returned. */
+enum smtp_own session_lease(struct session *s, struct onward *o);
 void session_pass(struct session *s, struct smtp_span wire);
 /* Sets the time limit for the receiver's next step. */
 void session_expect_receiver(struct session *s);

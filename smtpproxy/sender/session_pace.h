@@ -6,9 +6,7 @@
 
 struct session;
 
-/* The sender has sent something, which pays for its time so far. */
-void session_settle_pace(struct session *s);
-/* Sets the deadline for session_look_at_pace(). */
+/* The sender has sent something, which pays for its time so far. Sets the deadline for session_look_at_pace(). */
 void session_expect_pace(struct session *s);
 /* Ends a sender that was silent for too long, or that is too slow while others wait. */
 void session_look_at_pace(struct session *s);
