@@ -1,5 +1,4 @@
-/* session.c: the sender's connection: its destination, its input, its time limits and its end. */
-
+/* session.c: the sender's connection: its states, its input, its time limits and its end. */
 #include "smtpproxy/sender/session.h"
 
 #include <assert.h>
@@ -8,16 +7,15 @@
 #include <unistd.h>
 
 #include "net/container_of.h"
-#include "net/log.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_commands.h"
+#include "smtpproxy/sender/session_entry.h"
 #include "smtpproxy/sender/session_filter.h"
 #include "smtpproxy/sender/session_lease.h"
 #include "smtpproxy/sender/session_life.h"
 #include "smtpproxy/sender/session_pace.h"
 #include "smtpproxy/sender/session_store.h"
 
-#define HEADER_MS  5000u /* for a PROXY header */
 #define LEAVE_MS   5000u /* for the sender's FIN after our last reply */
 #define READ_MAX   16384u
 #define UNREAD_MAX 8192u /* bytes of a waiting sender; above this, its connection is not read */
@@ -114,8 +112,7 @@ void session_end(struct session *s, enum smtp_own why)
 	session_leave(s);
 }
 
-/* The sender is gone. */
-static void session_lose_sender(struct session *s)
+void session_lose_sender(struct session *s)
 {
 	const bool is_named = s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED;
 	/* The message is complete, and its fate does not depend on the sender any more: the receiver or the queue has
@@ -289,108 +286,6 @@ void session_expect_sender(struct session *s)
 		deadline_cancel(&s->deadline);
 }
 
-/* Where it wants to go */
-
-/* NULL: senders choose the destination. */
-static const struct sockaddr *next_hop(const struct session *s)
-{
-	const struct sockaddr *to = (const struct sockaddr *)&s->listener->next_hop;
-	return to->sa_family == AF_UNSPEC ? NULL : to;
-}
-
-/* It gets no banner. It has nothing more to say then, and while we waited for its FIN it would have a place. */
-static void session_turn_away(struct session *s, enum smtp_own why)
-{
-	session_move(s, SESSION_TALKS);
-	s->ended = 1;
-	session_end(s, why);
-}
-
-static void refuse_destination(struct session *s, const char *cause)
-{
-	s->home->counters->not_captured++;
-	log_event(LOG_INFO, NULL, "connection without a destination", "listener=%s cause=%s",
-		s->listener->capture == CAPTURE_NONE ? "proxy" : "captured", cause);
-	session_turn_away(s, SMTP_OWN_MISCONFIGURED);
-}
-
-static void session_refuse(struct session *s, enum smtp_own why)
-{
-	s->home->counters->sessions_refused++;
-	session_turn_away(s, why);
-}
-
-/* @to is of no interest if all mail goes to the queue. */
-static void session_enter(struct session *s, const struct sockaddr *to)
-{
-	const uint32_t most = s->home->conf->limits.sessions, now = admission_total(s->home->admission);
-	if (s->home->queue) {
-		session_move(s, SESSION_TALKS);
-		session_greet(s);
-		return;
-	}
-	const enum destination_verdict verdict =
-		destination_rules_judge(s->home->rules, to, worker_now_ms(s->home->worker));
-	s->home->counters->loops += verdict == DESTINATION_OURSELVES;
-	if (verdict != DESTINATION_ALLOWED) {
-		refuse_destination(s, destination_verdict_text(verdict));
-		return;
-	}
-	const struct destination_goal goal = { .to = to };
-	s->destination = outward_find(s->home->outward, &goal, &s->source);
-	if (!s->destination) {
-		session_turn_away(s, SMTP_OWN_OVERLOADED);
-		return;
-	}
-	destination_enter(s->destination);
-	if (!next_hop(s) && destination_has_its_part(s->destination, now < most ? most - now : 0)) {
-		session_refuse(s, SMTP_OWN_DESTINATION_FULL);
-		return;
-	}
-	session_move(s, SESSION_TALKS);
-	session_greet(s);
-}
-
-/* @from is who sends the mail. */
-static void set_source(struct session *s, const struct sockaddr *from)
-{
-	s->sends_as = (uint8_t)recipient_rules_sender(s->listener, from);
-	s->source.len = (uint8_t)address_bytes(from, s->source.bytes);
-	s->source_port = address_port(from);
-}
-
-static size_t session_take_header(struct session *s, const uint8_t *in, size_t len)
-{
-	struct proxy_header h;
-	struct sockaddr_storage from, to;
-	size_t taken = 0;
-	int r = proxy_header_parse(in, len, &h, &taken);
-	if (r == PROXY_INCOMPLETE)
-		return 0;
-	if (r < 0) {
-		s->home->counters->not_captured++;
-		session_lose_sender(s);
-		return len;
-	}
-	r = capture_of_header(&h, &from, &to);
-	if (r == 0)
-		set_source(s, (const struct sockaddr *)&from);
-	session_tx_enter(s, &h);
-	session_record_header(s, &h);
-	/* The sender that the header names; the peer is the cluster. */
-	if (r == 0 && admission_enter_source(s->home->admission, &s->source) < 0) {
-		session_refuse(s, SMTP_OWN_TOO_MANY_CONNECTIONS);
-		return taken;
-	}
-	if (r == 0)
-		s->counted = s->source;
-	if (s->home->queue || next_hop(s) || r == 0)
-		session_enter(s, next_hop(s) ? next_hop(s) : (const struct sockaddr *)&to);
-	else
-		refuse_destination(s, "the PROXY header names none");
-	return taken;
-}
-
 /* Input */
 
 static bool session_reads(const struct session *s)
@@ -412,7 +307,7 @@ static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
 	if (s->state == SESSION_LEAVES) /* only its FIN is waited for */
 		return len;
 	for (; used < len && taken > 0 && session_reads(s); used += taken)
-		taken = s->state == SESSION_HEADER ? session_take_header(s, data + used, len - used)
+		taken = s->state == SESSION_HEADER ? session_entry_header(s, data + used, len - used)
 						   : session_take(s, (const char *)data + used, len - used);
 	if (s->state == SESSION_LEAVES)
 		return len;
@@ -477,43 +372,6 @@ static const struct stream_ops stream_ops = {
 
 /* The start */
 
-/* 0: it was admitted. */
-static int session_admit(struct session *s)
-{
-	struct client_address source = { .len = 0 };
-	source.len = (uint8_t)address_bytes((const struct sockaddr *)&s->peer, source.bytes);
-	if (admission_enter(s->home->admission) < 0)
-		return -1;
-	if (s->listener->capture == CAPTURE_NONE) /* all come from the cluster, whose header is to come */
-		return 0;
-	if (admission_enter_source(s->home->admission, &source) < 0) {
-		admission_leave(s->home->admission);
-		return -1;
-	}
-	s->counted = source;
-	return 0;
-}
-
-static void session_begin(struct session *s)
-{
-	struct sockaddr_storage to;
-	const struct sockaddr *local = (const struct sockaddr *)&s->listener->address;
-	set_source(s, (const struct sockaddr *)&s->peer);
-	if (s->listener->capture == CAPTURE_NONE) {
-		s->sends_as = RECIPIENT_OF_STRANGER; /* the peer is the cluster, also if its header names nobody */
-		deadline_set(s->home->worker, &s->deadline, HEADER_MS);
-		if (!address_nets_have(
-			    s->listener->trusted, s->listener->trusted_count, (const struct sockaddr *)&s->peer)) {
-			s->home->counters->not_captured++;
-			session_lose_sender(s);
-		}
-	} else if (capture_destination(stream_fd(&s->stream), s->listener->capture, local, &to) < 0) {
-		refuse_destination(s, "the sender connected to smtpproxy itself");
-	} else {
-		session_enter(s, next_hop(s) ? next_hop(s) : (const struct sockaddr *)&to);
-	}
-}
-
 void session_open(struct sender_home *home, const struct smtpproxy_listener *listener, int fd,
 	const struct sockaddr_storage *peer)
 {
@@ -530,7 +388,7 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	s->again.fn = on_again;
 	s->want.ops = &session_want_ops;
 	s->said = "";
-	if (session_admit(s) < 0) {
+	if (session_entry_admit(s) < 0) {
 		home->counters->sessions_refused++;
 		if (write(fd, words, sizeof words - 1) < 0) /* nobody can be told about an error */
 			(void)0;
@@ -545,5 +403,5 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	stream_open_accepted(&s->stream, home->worker, &stream_ops, fd);
 	stream_set_read_max(&s->stream, READ_MAX);
 	stream_read_start(&s->stream);
-	session_begin(s);
+	session_entry_begin(s);
 }

@@ -18,6 +18,8 @@ void session_say_own(struct session *s, enum smtp_own own);
 void session_say_due(struct session *s);
 /* Send our last reply, outside of the order of replies; then LEAVES. In the middle of a reply: session_reset(). */
 void session_end(struct session *s, enum smtp_own why);
+/* The sender is gone. */
+void session_lose_sender(struct session *s);
 /* The sender has a part of a reply, so none of ours can follow. It has no reply then, and comes again. */
 void session_reset(struct session *s);
 /* A command was answered: at a stop, a session without a transaction ends. */
