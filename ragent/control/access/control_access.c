@@ -45,9 +45,9 @@ static const char *why_foreign(const struct access_claim *c)
 
 /* --- refusals --- */
 
-static enum access_verdict refuse(struct access_refusal *out, unsigned status, const char *reason, ...)
+static enum access_verdict access_refuse(struct access_refusal *out, unsigned status, const char *reason, ...)
 	__attribute__((format(printf, 3, 4)));
-static enum access_verdict refuse(struct access_refusal *out, unsigned status, const char *reason, ...)
+static enum access_verdict access_refuse(struct access_refusal *out, unsigned status, const char *reason, ...)
 {
 	va_list args;
 
@@ -58,7 +58,7 @@ static enum access_verdict refuse(struct access_refusal *out, unsigned status, c
 	return ACCESS_REFUSED;
 }
 
-static void log_refusal(const struct access_claim *c, const char *why)
+static void access_log_refusal(const struct access_claim *c, const char *why)
 {
 	char text[ADDRESS_TEXT_MAX];
 
@@ -66,40 +66,41 @@ static void log_refusal(const struct access_claim *c, const char *why)
 		address_format(c->source, text), c->path, why);
 }
 
-static enum access_verdict refuse_unknown(
+static enum access_verdict access_refuse_unknown(
 	struct control_access *a, const struct access_claim *c, uint64_t now_ms, struct access_refusal *out)
 {
 	if (c->authorization) { /* a request without a token is no guess */
 		control_guard_failed(&a->guard, c->source, now_ms);
-		log_refusal(c, "unknown token");
+		access_log_refusal(c, "unknown token");
 	}
 	out->header_name = MHD_HTTP_HEADER_WWW_AUTHENTICATE;
 	snprintf(out->header_value, sizeof out->header_value, "Bearer realm=\"cssl\"");
-	return refuse(out, MHD_HTTP_UNAUTHORIZED, "%s",
+	return access_refuse(out, MHD_HTTP_UNAUTHORIZED, "%s",
 		c->authorization ? "unknown token"
 		: *c->common_name
 			? "the name in this client certificate has no role, and no token was shown"
 			: "a token is needed: the header `Authorization: Bearer TOKEN`, or a client certificate");
 }
 
-static enum access_verdict refuse_for_now(unsigned wait_s, struct access_refusal *out)
+static enum access_verdict access_refuse_for_now(unsigned wait_s, struct access_refusal *out)
 {
 	out->header_name = MHD_HTTP_HEADER_RETRY_AFTER;
 	snprintf(out->header_value, sizeof out->header_value, "%u", wait_s);
-	return refuse(out, MHD_HTTP_TOO_MANY_REQUESTS, "too many unknown tokens from this address: wait %u s", wait_s);
+	return access_refuse(
+		out, MHD_HTTP_TOO_MANY_REQUESTS, "too many unknown tokens from this address: wait %u s", wait_s);
 }
 
-static enum access_verdict refuse_role(const struct access_claim *c, const char *what, const char *name,
+static enum access_verdict access_refuse_role(const struct access_claim *c, const char *what, const char *name,
 	enum control_role has, struct access_refusal *out)
 {
-	log_refusal(c, "role");
-	return refuse(out, MHD_HTTP_FORBIDDEN, "the %s '%s' has the role %s, this needs %s", what, name,
+	access_log_refusal(c, "role");
+	return access_refuse(out, MHD_HTTP_FORBIDDEN, "the %s '%s' has the role %s, this needs %s", what, name,
 		control_role_name(has), control_role_name(c->need));
 }
 
 /* --- who may --- */
 
-static enum access_verdict judge_token(
+static enum access_verdict access_judge_token(
 	struct control_access *a, const struct access_claim *c, uint64_t now_ms, struct access_refusal *out)
 {
 	const unsigned wait_s = control_guard_wait_s(&a->guard, c->source, now_ms);
@@ -110,8 +111,8 @@ static enum access_verdict judge_token(
 	if (has >= c->need)
 		return ACCESS_PROVEN;
 	if (has != CONTROL_ROLE_NONE)
-		return refuse_role(c, "token", name, has, out);
-	return wait_s ? refuse_for_now(wait_s, out) : refuse_unknown(a, c, now_ms, out);
+		return access_refuse_role(c, "token", name, has, out);
+	return wait_s ? access_refuse_for_now(wait_s, out) : access_refuse_unknown(a, c, now_ms, out);
 }
 
 enum access_verdict access_judge(
@@ -129,11 +130,11 @@ enum access_verdict access_judge(
 	if (has >= c->need && !foreign)
 		return ACCESS_PROVEN;
 	if (has == CONTROL_ROLE_NONE || c->authorization) /* a token beside a certificate may allow more */
-		return judge_token(a, c, now_ms, out);
+		return access_judge_token(a, c, now_ms, out);
 	if (has < c->need)
-		return refuse_role(c, "certificate of", name, has, out);
-	log_refusal(c, foreign);
-	return refuse(out, MHD_HTTP_FORBIDDEN, "%s", foreign);
+		return access_refuse_role(c, "certificate of", name, has, out);
+	access_log_refusal(c, foreign);
+	return access_refuse(out, MHD_HTTP_FORBIDDEN, "%s", foreign);
 }
 
 const char *access_name(const struct control_access *a, const struct access_claim *c)

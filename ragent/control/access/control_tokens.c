@@ -48,7 +48,7 @@ enum control_names control_names_of(const struct sockaddr *control_address)
 
 /* Each returns NULL, or a text with the expected form. */
 
-static const char *parse_hash(const char *text, struct token *out)
+static const char *token_parse_hash(const char *text, struct token *out)
 {
 	size_t len;
 
@@ -58,7 +58,7 @@ static const char *parse_hash(const char *text, struct token *out)
 	return NULL;
 }
 
-static const char *parse_common_name(const char *text, enum control_names names, struct token *out)
+static const char *token_parse_common_name(const char *text, enum control_names names, struct token *out)
 {
 	const size_t len = strlen(text);
 
@@ -71,7 +71,7 @@ static const char *parse_common_name(const char *text, enum control_names names,
 	return NULL;
 }
 
-static const char *parse_line(char *line, enum control_names names, struct token *out)
+static const char *token_parse_line(char *line, enum control_names names, struct token *out)
 {
 	char *rest = NULL, *name = strtok_r(line, " \t", &rest), *role = strtok_r(NULL, " \t", &rest);
 	const char *proof = role ? rest + strspn(rest, " \t") : NULL;
@@ -87,11 +87,11 @@ static const char *parse_line(char *line, enum control_names names, struct token
 	if (out->role == CONTROL_ROLE_NONE)
 		return "the role read or operate";
 	return strncmp(proof, CN_PREFIX, strlen(CN_PREFIX)) == 0
-		       ? parse_common_name(proof + strlen(CN_PREFIX), names, out)
-		       : parse_hash(proof, out);
+		       ? token_parse_common_name(proof + strlen(CN_PREFIX), names, out)
+		       : token_parse_hash(proof, out);
 }
 
-static int parse(
+static int tokens_parse(
 	struct control_tokens *t, char *text, const char *path, enum control_names names, char *error, size_t error_cap)
 {
 	unsigned number = 0;
@@ -104,7 +104,7 @@ static int parse(
 		if (line[0] == '\0' || line[0] == '#')
 			continue;
 		const char *expected = t->count == CONTROL_TOKENS_MAX ? "at most 256 tokens"
-								      : parse_line(line, names, &t->at[t->count]);
+								      : token_parse_line(line, names, &t->at[t->count]);
 		if (expected) {
 			snprintf(error, error_cap, "%s:%u: found something else, expected %s", path, number, expected);
 			return -1;
@@ -114,7 +114,7 @@ static int parse(
 	return 0;
 }
 
-static int open_file(const char *path, char *error, size_t error_cap)
+static int tokens_open_file(const char *path, char *error, size_t error_cap)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -135,7 +135,7 @@ static int open_file(const char *path, char *error, size_t error_cap)
 
 struct control_tokens *control_tokens_load(const char *path, enum control_names names, char *error, size_t error_cap)
 {
-	int fd = open_file(path, error, error_cap);
+	int fd = tokens_open_file(path, error, error_cap);
 	if (fd < 0)
 		return NULL;
 	struct control_tokens *t = calloc(1, sizeof *t);
@@ -151,7 +151,7 @@ struct control_tokens *control_tokens_load(const char *path, enum control_names 
 			len < 0 ? strerror(errno) : "a larger file", FILE_MAX);
 	} else {
 		text[len] = '\0';
-		result = parse(t, text, path, names, error, error_cap);
+		result = tokens_parse(t, text, path, names, error, error_cap);
 	}
 	free(text);
 	if (result == 0)

@@ -24,7 +24,7 @@ static void family_begin(FILE *out, const char *name, const char *type, const ch
 	fprintf(out, "# HELP cssl_%s %s\n# TYPE cssl_%s %s\n", name, help, name, type);
 }
 
-static void sample(FILE *out, const char *name, const char *label, const char *of, uint64_t value)
+static void family_sample(FILE *out, const char *name, const char *label, const char *of, uint64_t value)
 {
 	fprintf(out, "cssl_%s{%s=\"%s\"} %" PRIu64 "\n", name, label, of, value);
 }
@@ -58,7 +58,7 @@ static void agents_family(FILE *out, const struct counted *c, const struct count
 	for (size_t i = 0; i < count; i++) {
 		const struct counted *value = metrics_find(&sets[i], c->row.name);
 		if (value)
-			sample(out, name, "agent", sets[i].agent, value->value);
+			family_sample(out, name, "agent", sets[i].agent, value->value);
 	}
 }
 
@@ -127,7 +127,7 @@ static uint64_t value_in(const struct counter_set *set, const struct histogram *
 }
 
 /* @agent NULL: without labels. */
-static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct counter_set *set)
+static void family_histogram(FILE *out, const struct histogram *h, const char *agent, const struct counter_set *set)
 {
 	const struct time_bucket *b = h->buckets;
 	char labels[256] = "", name[96];
@@ -163,9 +163,9 @@ static void own_histograms(FILE *out, const struct counter_set *own)
 
 	family_begin(out, "ragent_takeover_pause_seconds", "histogram",
 		"From the loss of an agent to the next record a client got");
-	histogram(out, &pause, NULL, own);
+	family_histogram(out, &pause, NULL, own);
 	family_begin(out, "ragent_drain_seconds", "histogram", "How long drains took, to their end or their deadline");
-	histogram(out, &drain, NULL, own);
+	family_histogram(out, &drain, NULL, own);
 }
 
 /* Write samples for every agent of the cluster file, so that a rate() sees the first change, too. Their number is
@@ -180,7 +180,7 @@ static void changes_of_owner(FILE *out, const struct counter_set *sets, size_t c
 	for (size_t i = 0; i < count; i++) {
 		const struct counter_set seen = { .at = sets[i].seen, .count = sets[i].seen_count };
 		for (size_t c = 0; c < sizeof by_cause / sizeof by_cause[0]; c++)
-			histogram(out, &by_cause[c], sets[i].agent, &seen);
+			family_histogram(out, &by_cause[c], sets[i].agent, &seen);
 	}
 }
 
@@ -199,7 +199,7 @@ static void own_counters(FILE *out, const struct counter_set *own)
 	family_begin(out, "ragent_connections_ended_total", "counter", "Client connections that ended, by reason");
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX))
-			sample(out, "ragent_connections_ended_total", "reason",
+			family_sample(out, "ragent_connections_ended_total", "reason",
 				own->at[i].row.name + strlen(ENDED_PREFIX), own->at[i].value);
 	}
 }
@@ -257,12 +257,12 @@ static void listeners_counters(FILE *out, const struct operations *o)
 	for (size_t row = 0; o->shared->front_count && row < LISTENER_COUNTER_COUNT; row++) {
 		family_begin_counter(out, "listener_", listener_counter_row(row), name);
 		for (size_t i = 0; i < o->shared->front_count; i++)
-			sample(out, name, "listener", o->shared->fronts[i].conf->name,
+			family_sample(out, name, "listener", o->shared->fronts[i].conf->name,
 				operations_count_listener(o, i, row));
 	}
 }
 
-static void deaths(FILE *out, const struct notes *n)
+static void deaths_families(FILE *out, const struct notes *n)
 {
 	static struct shared_notes none;
 	const struct shared_notes *shared = n ? n->shared : &none;
@@ -278,11 +278,12 @@ static void deaths(FILE *out, const struct notes *n)
 	family_begin(out, "ragent_deaths_total", "counter",
 		"Processes that died and that the keeper followed by the next one");
 	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
-		sample(out, "ragent_deaths_total", "cause", death_cause_name((enum death_cause)i), shared->deaths[i]);
+		family_sample(
+			out, "ragent_deaths_total", "cause", death_cause_name((enum death_cause)i), shared->deaths[i]);
 	family_begin(out, "ragent_connections_at_deaths_total", "counter",
 		"Client connections at these deaths, by what became of them");
 	for (unsigned i = 0; i < sizeof fates / sizeof fates[0]; i++)
-		sample(out, "ragent_connections_at_deaths_total", "fate", fates[i].name, fates[i].count);
+		family_sample(out, "ragent_connections_at_deaths_total", "fate", fates[i].name, fates[i].count);
 	family_begin(out, "ragent_starts_without_restore_total", "counter",
 		"Processes that restored no connection, because two before died restoring");
 	fprintf(out, "cssl_ragent_starts_without_restore_total %" PRIu64 "\n", f->starts_without_restore);
@@ -297,12 +298,12 @@ static void own_state(FILE *out, const struct operations *o)
 	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", o->shared->self->name, CSSL_VERSION);
 	family_begin(out, "ragent_uptime_seconds", "gauge", "Time since its start");
 	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", (worker_now_ms(o->main) - o->started_ms) / 1000);
-	deaths(out, o->shared->notes);
+	deaths_families(out, o->shared->notes);
 	family_begin(out, "ragent_resident_bytes", "gauge", "Memory in RAM");
 	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", resident_bytes());
 	family_begin(out, "listener_connections", "gauge", "Client connections now");
 	for (size_t i = 0; i < o->shared->front_count; i++)
-		sample(out, "listener_connections", "listener", o->shared->fronts[i].conf->name,
+		family_sample(out, "listener_connections", "listener", o->shared->fronts[i].conf->name,
 			o->shared->fronts[i].connections);
 	listeners_counters(out, o);
 }

@@ -63,7 +63,7 @@ static void ask_page(struct gather_part *p)
 	gather_answer(p);
 }
 
-static json_t *page_json(const struct page *p)
+static json_t *connections_page_json(const struct page *p)
 {
 	json_t *list = json_array();
 
@@ -73,7 +73,7 @@ static json_t *page_json(const struct page *p)
 		p->more == PAGE_GOES_ON ? hex_json(p->rows[p->count - 1].id.bytes, CONNECTION_ID_LEN) : json_null());
 }
 
-static void answer_page(struct gather *g)
+static void answer_connections(struct gather *g)
 {
 	struct selection *s = g->ctx;
 	struct page *all = page_merge(g, s->query.limit);
@@ -81,7 +81,7 @@ static void answer_page(struct gather *g)
 	if (!all)
 		request_fail(s->request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
 	else if (s->query.ids != QUERY_ONE)
-		request_answer(s->request, MHD_HTTP_OK, page_json(all));
+		request_answer(s->request, MHD_HTTP_OK, connections_page_json(all));
 	else if (all->count > 0)
 		request_answer(s->request, MHD_HTTP_OK, connection_json(&all->rows[0]));
 	else
@@ -92,7 +92,7 @@ static void answer_page(struct gather *g)
 
 void operations_connections(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	selection_begin(o, r, &in->query, (struct selection){ .ask = ask_page, .answer = answer_page });
+	selection_begin(o, r, &in->query, (struct selection){ .ask = ask_page, .answer = answer_connections });
 }
 
 /* --- moves: every worker checks whether the connection is its own --- */

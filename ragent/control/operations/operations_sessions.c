@@ -21,7 +21,7 @@ static bool are_spread(const struct operations *o)
 
 /* --- a page --- */
 
-static json_t *page_json(const struct merged_session *at, size_t count, enum merged_more more)
+static json_t *sessions_page_json(const struct merged_session *at, size_t count, enum merged_more more)
 {
 	const Cssl__Session *last = NULL;
 	json_t *list = json_array();
@@ -37,7 +37,7 @@ static json_t *page_json(const struct merged_session *at, size_t count, enum mer
 		more == MERGED_GOES_ON && last ? hex_json(last->session_id.data, SESSION_ID_LEN) : json_null());
 }
 
-static void answer_page(struct agents_asked *a)
+static void answer_sessions(struct agents_asked *a)
 {
 	const Cssl__LinkResponse__Sessions *pages[AGENTS_MAX];
 	struct merged_session *merged = calloc(a->message->sessions->limit, sizeof *merged);
@@ -53,7 +53,7 @@ static void answer_page(struct agents_asked *a)
 		request_fail(a->request, MHD_HTTP_SERVICE_UNAVAILABLE, "%s", sessions_fault(asked_last(a)));
 	} else {
 		const size_t rows = session_merge(pages, count, a->message->sessions->limit, merged, &more);
-		request_answer(a->request, MHD_HTTP_OK, page_json(merged, rows, more));
+		request_answer(a->request, MHD_HTTP_OK, sessions_page_json(merged, rows, more));
 	}
 	free(merged);
 }
@@ -82,7 +82,7 @@ void operations_sessions(struct operations *o, const struct control_input *in, s
 	m.limit = in->limit;
 	if (in->session == SESSION_GIVEN)
 		m.after = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)in->session_id };
-	struct agents_asked *a = asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, &m.base, answer_page);
+	struct agents_asked *a = asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, &m.base, answer_sessions);
 	if (a && !are_spread(o)) {
 		a->whom = ASK_ONE;
 		a->first = holds_most(o->shared->agents);

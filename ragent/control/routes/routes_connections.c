@@ -13,7 +13,7 @@ static bool read_net(struct exchange *e, const char *what, const char *text, str
 		       "%s: found '%.80s', expected an address or a network such as 10.0.0.0/8", what, text);
 }
 
-static bool read_id(struct exchange *e, const char *what, const char *text, struct connection_id *out)
+static bool read_connection_id(struct exchange *e, const char *what, const char *text, struct connection_id *out)
 {
 	return input_hex(text, out->bytes, sizeof out->bytes) ||
 	       exchange_fail(e, MHD_HTTP_BAD_REQUEST,
@@ -24,7 +24,7 @@ static bool read_id(struct exchange *e, const char *what, const char *text, stru
 static bool read_connection(struct exchange *e, const char *segment, struct control_input *in)
 {
 	in->query = (struct control_query){ .ids = QUERY_ONE, .limit = 1 };
-	return read_id(e, "ID", segment, &in->query.id);
+	return read_connection_id(e, "ID", segment, &in->query.id);
 }
 
 static bool read_connections(struct exchange *e, const char *segment, struct control_input *in)
@@ -35,8 +35,9 @@ static bool read_connections(struct exchange *e, const char *segment, struct con
 	q->ids = id ? QUERY_ONE : after ? QUERY_BEHIND : QUERY_ALL;
 	q->agent = input_argument(e, "agent");
 	q->listener = input_argument(e, "listener");
-	return input_limit(e, &q->limit) && (!id || read_id(e, "id", id, &q->id)) &&
-	       (!after || read_id(e, "after", after, &q->id)) && (!client || read_net(e, "client", client, &q->client));
+	return input_limit(e, &q->limit) && (!id || read_connection_id(e, "id", id, &q->id)) &&
+	       (!after || read_connection_id(e, "after", after, &q->id)) &&
+	       (!client || read_net(e, "client", client, &q->client));
 }
 
 static bool read_end(struct exchange *e, const char *segment, struct control_input *in)

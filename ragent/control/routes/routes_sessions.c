@@ -102,7 +102,7 @@ static const struct criterion {
 
 /* --- queries --- */
 
-static bool read_id(struct exchange *e, const char *what, const char *text, struct control_input *in)
+static bool read_session_id(struct exchange *e, const char *what, const char *text, struct control_input *in)
 {
 	in->session = SESSION_GIVEN;
 	return input_hex(text, in->session_id, SESSION_ID_LEN) ||
@@ -112,7 +112,7 @@ static bool read_id(struct exchange *e, const char *what, const char *text, stru
 
 static bool read_session(struct exchange *e, const char *segment, struct control_input *in)
 {
-	return read_id(e, "ID", segment, in);
+	return read_session_id(e, "ID", segment, in);
 }
 
 static bool read_session_count(struct exchange *e, const char *segment, struct control_input *in)
@@ -133,7 +133,7 @@ static bool read_sessions(struct exchange *e, const char *segment, struct contro
 {
 	const char *after = input_argument(e, "after");
 	return read_session_count(e, segment, in) && input_limit(e, &in->limit) &&
-	       (!after || read_id(e, "after", after, in));
+	       (!after || read_session_id(e, "after", after, in));
 }
 
 /* --- bodies --- */
