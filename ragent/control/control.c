@@ -1,23 +1,38 @@
-/* control.c: the socket, libmicrohttpd (net/http_loop.h runs it), and their end. net/listener accepts. */
+/* control.c: the sockets, and what joins the parts: a client's claim goes to access, its request to the route. */
 #include "ragent/control/control.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
-#include "net/log_pace.h"
-#include "ragent/control/control_inside.h"
-#include "ragent/control/operations.h"
+#include "net/address.h"
+#include "net/listener.h"
+#include "net/log.h"
+#include "ragent/control/access/control_access.h"
+#include "ragent/control/http/control_arrival.h"
+#include "ragent/control/http/control_clients.h"
+#include "ragent/control/operations/operations.h"
+#include "ragent/control/routes/control_routes.h"
 
-#define BACKLOG           1024 /* a full queue refuses operators, too */
-#define SOCKET_MODE       0600u
-#define FRONT_MODE        0660u         /* agents connect, maybe as another user */
-#define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
+#define BACKLOG     1024 /* a full queue refuses operators, too */
+#define SOCKET_MODE 0600u
+#define FRONT_MODE  0660u /* agents connect, maybe as another user */
 
-#define CLIENTS_CLOSING 64u /* shut down to make room; libmicrohttpd has not noticed yet */
+struct control {
+	struct operations *operations;
+	struct listener *listener; /* of the UNIX socket */
+	struct listener *front;    /* of the control address; NULL: none */
+	unsigned listeners;        /* listeners that are not closed yet */
+	enum conf_switch front_proxied;
+	struct control_clients clients;
+	struct control_arrivals arrivals;
+	struct control_access access;
+	char *path;
+	struct listener_file file;
+};
 
 static const struct control_limits default_limits = { .client_ms = 10000,
 	.answer_ms = 35000,
@@ -27,142 +42,78 @@ static const struct control_limits default_limits = { .client_ms = 10000,
 	.of_source = 16,
 	.arrivals = 64 };
 
-/* Running libmicrohttpd */
+/* Requests */
 
-static void on_soon(struct turn_end *t)
+static const char *header_of(const struct exchange *e, const char *name)
 {
-	http_loop_run(&container_of(t, struct control, soon)->loop);
+	return MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND, name);
 }
 
-static void on_log(void *ctx, const char *format, va_list args)
+static struct access_claim claim_of(const struct exchange *e)
 {
-	char text[256];
-	vsnprintf(text, sizeof text, format, args);
-	text[strcspn(text, "\n")] = '\0';
-	log_event(LOG_DEBUG, NULL, "control socket", "cause=%s", text);
+	return (struct access_claim){
+		.source = (const struct sockaddr *)&e->client->address,
+		.common_name = e->client->common_name,
+		.method = e->method,
+		.path = e->path,
+		.need = control_routes_role(e->method, e->path),
+		.authorization = header_of(e, MHD_HTTP_HEADER_AUTHORIZATION),
+		.host = header_of(e, MHD_HTTP_HEADER_HOST),
+		.origin = header_of(e, MHD_HTTP_HEADER_ORIGIN),
+		.fetch_site = header_of(e, "Sec-Fetch-Site"),
+		.content_type = header_of(e, MHD_HTTP_HEADER_CONTENT_TYPE),
+	};
 }
 
-/* Connections of clients */
-
-/* The length of an address for libmicrohttpd: UNIX clients have no name. */
-static socklen_t said_len(const struct sockaddr *a)
+static bool control_may_ask(void *owner, struct exchange *e)
 {
-	return a->sa_family == AF_UNIX ? sizeof a->sa_family : address_len(a);
+	struct control *c = owner;
+	const struct access_claim claim = claim_of(e);
+	const uint64_t now_ms = worker_now_ms(c->clients.exchanges.worker);
+	struct access_refusal refusal;
+	const enum access_verdict verdict = access_judge(&c->access, &claim, now_ms, &refusal);
+
+	if (verdict == ACCESS_PROVEN)
+		newcomer_proven(&e->client->place, now_ms);
+	if (verdict != ACCESS_REFUSED)
+		return true;
+	if (refusal.header_name)
+		exchange_header(e, refusal.header_name, refusal.header_value);
+	exchange_fail(e, refusal.status, "%s", refusal.reason);
+	return false;
 }
 
-/* Shut the socket down: libmicrohttpd then sees the end of the connection and closes it. */
-static void on_client_late(struct deadline *d)
+static void control_follow(void *owner, struct exchange *e)
 {
-	struct control_client *client = container_of(d, struct control_client, due);
-	shutdown(client->fd, SHUT_RDWR);
-}
+	struct control *c = owner;
+	const struct access_claim claim = claim_of(e);
 
-/* Each socket has places of its own: the UNIX socket answers even when strangers fill the places of the address. */
-static void client_enter(struct control_client *client)
-{
-	struct control *c = client->control;
-	const struct sockaddr *from = (const struct sockaddr *)&client->address;
-
-	client->among = from->sa_family == AF_UNIX ? &c->local : &c->remote;
-	newcomers_add(client->among, &client->place, newcomers_source(client->among, client->fd, from),
-		worker_now_ms(c->worker), worker_turn(c->worker));
-	control_client_hurry(client);
-}
-
-static void on_client(
-	void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode code)
-{
-	struct control *c = ctx;
-	struct control_client *client = *socket_context;
-	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (client) {
-			deadline_cancel(&client->due);
-			newcomers_remove(client->among, &client->place);
-		}
-		free(client);
-		return;
-	}
-	client = calloc(1, sizeof *client); /* NULL: its first request is refused */
-	*socket_context = client;
-	if (!client)
-		return;
-	client->control = c;
-	client->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	const struct sockaddr *from =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-	memcpy(&client->address, from, said_len(from));
-	if (client->fd == c->arriving_fd)
-		snprintf(client->common_name, sizeof client->common_name, "%s", c->arriving_cn);
-	client->due.fn = on_client_late;
-	client_enter(client);
-}
-
-void control_no_room(const struct control *c, const char *key)
-{
-	counter_add(&c->operations->counters.control_no_room, 1);
-	log_paced(LOG_INFO, NULL, "no room for a control connection",
-		"cause=\"too many connections without a valid request\" remedy=\"let only operators connect to %s\"",
-		key);
-}
-
-/* The key of the cluster file for these clients' address. */
-static const char *key_of(const struct control *c, const struct newcomers *among)
-{
-	return among == &c->local ? "control" : "control_address";
-}
-
-/* 1, or 0: no newcomer gives way. */
-static bool make_room(struct control *c, struct newcomers *among, uint8_t source)
-{
-	struct newcomer *victim = newcomers_victim(among, source, worker_now_ms(c->worker), worker_turn(c->worker));
-
-	if (victim) {
-		struct control_client *client = container_of(victim, struct control_client, place);
-		control_no_room(c, key_of(c, among));
-		newcomers_remove(among, victim);
-		shutdown(client->fd, SHUT_RDWR);
-		http_loop_run(&c->loop); /* this also frees its place in libmicrohttpd */
-	}
-	return !newcomers_full(among, source);
-}
-
-void control_admit(struct control *c, int fd, const struct sockaddr_storage *address, const char *cn)
-{
-	const struct sockaddr *a = (const struct sockaddr *)address;
-	struct newcomers *among = a->sa_family == AF_UNIX ? &c->local : &c->remote;
-
-	if (!make_room(c, among, newcomers_source(among, fd, a))) {
-		control_no_room(c, key_of(c, among));
-		close(fd);
-		return;
-	}
-	/* At its limit libmicrohttpd refuses, and has closed @fd. */
-	c->arriving_fd = fd;
-	c->arriving_cn = cn;
-	MHD_add_connection(c->daemon, fd, a, said_len(a));
-	http_loop_run(&c->loop); /* on_client() */
-	c->arriving_fd = -1;
+	if (strcmp(e->method, MHD_HTTP_METHOD_GET) != 0)
+		log_event(LOG_INFO, NULL, "control", "who=%s method=%s path=%s", access_name(&c->access, &claim),
+			e->method, e->path);
+	control_routes_follow(c->operations, e);
 }
 
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
-	control_admit(ctx, fd, peer, "");
+	struct control *c = ctx;
+	control_clients_admit(&c->clients, fd, peer, "");
 }
 
 static void on_front_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct control *c = ctx;
 	if (c->front_proxied == CONF_OFF)
-		control_admit(c, fd, peer, "");
+		control_clients_admit(&c->clients, fd, peer, "");
 	else
-		arrival_await(c, fd, peer);
+		control_arrivals_await(&c->arrivals, fd, peer);
 }
 
 /* Opening and closing */
 
 static void control_free(struct control *c)
 {
-	free(c->tokens);
+	free(c->access.tokens);
 	free(c->path);
 	free(c);
 }
@@ -177,6 +128,17 @@ static void on_listener_closed(void *ctx)
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
 static const struct listener_ops front_ops = { .on_accept = on_front_accept, .on_closed = on_listener_closed };
 
+/* @fd > 0: it listens already. NULL: *uv_error is set. */
+static struct listener *control_listen(struct control *c, const struct sockaddr *address, int fd, unsigned mode,
+	const struct listener_ops *ops, int *uv_error)
+{
+	struct worker *w = c->clients.exchanges.worker;
+	struct listener *l = fd > 0 ? listener_create_fd(w, fd, ops, c, uv_error)
+				    : listener_create(w, address, BACKLOG, mode, ops, c, uv_error);
+	c->listeners += l != NULL;
+	return l;
+}
+
 static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -187,55 +149,17 @@ static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 		return -1;
 	}
 	strcpy(address.sun_path, c->path);
-	c->listener = fd > 0 ? listener_create_fd(c->worker, fd, &listener_ops, c, &r)
-			     : listener_create(c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE,
-				       &listener_ops, c, &r);
+	c->listener = control_listen(c, (const struct sockaddr *)&address, fd, SOCKET_MODE, &listener_ops, &r);
 	if (!c->listener) {
 		snprintf(error, error_cap, "control socket '%s': %s", c->path, uv_strerror(r));
 		return -1;
 	}
-	c->listeners++;
 	if (fd <= 0) /* else the file belongs to the other process until control_resume() */
 		listener_note_file(&c->file, c->path);
 	return 0;
 }
 
-/* A NUL would cut the path or the value off. So it becomes SUB, which no name contains.
- */
-static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
-{
-	const size_t len = MHD_http_unescape(text);
-
-	for (char *nul; (nul = memchr(text, '\0', len));)
-		*nul = '\x1a';
-	return len;
-}
-
-static int start_daemon(struct control *c, char *error, size_t error_cap)
-{
-	c->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		exchange_on_request, c, MHD_OPTION_EXTERNAL_LOGGER, on_log, c, MHD_OPTION_NOTIFY_COMPLETED,
-		exchange_on_completed, c, MHD_OPTION_NOTIFY_CONNECTION, on_client, c, MHD_OPTION_CONNECTION_LIMIT,
-		c->limits.local + c->limits.remote + CLIENTS_CLOSING, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape,
-		NULL, MHD_OPTION_END);
-	if (c->daemon && http_loop_start(&c->loop, c->worker, c->daemon) == 0)
-		return 0;
-	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start: %s", c->path, strerror(errno));
-	return -1;
-}
-
-static void init_places(struct control *c)
-{
-	const struct control_limits *l = &c->limits;
-
-	newcomers_init(&c->local, &(struct newcomers_limits){ l->local, l->local, NEWCOMERS_NO_END });
-	newcomers_init(&c->remote, &(struct newcomers_limits){ l->remote, l->of_source, NEWCOMERS_NO_END });
-	newcomers_init(&c->arrivals, &(struct newcomers_limits){ l->arrivals, l->arrivals, NEWCOMERS_NO_END });
-}
-
-static struct control *make(
+static struct control *control_make(
 	struct worker *w, const char *path, struct operations *operations, const struct control_limits *limits)
 {
 	struct control *c = calloc(1, sizeof *c);
@@ -243,23 +167,29 @@ static struct control *make(
 		free(c);
 		return NULL;
 	}
-	c->worker = w;
 	c->operations = operations;
-	c->limits = limits ? *limits : default_limits;
-	init_places(c);
-	c->arriving_fd = -1;
-	c->soon.fn = on_soon;
+	c->clients.counters = &operations->counters;
+	c->clients.exchanges = (struct exchanges){ .worker = w,
+		.limits = limits ? *limits : default_limits,
+		.may_ask = control_may_ask,
+		.follow = control_follow,
+		.owner = c };
+	c->arrivals.clients = &c->clients;
+	control_arrivals_begin(&c->arrivals);
 	return c;
 }
 
 struct control *control_create(struct worker *w, int fd, const char *path, struct operations *operations,
 	const struct control_limits *limits, char *error, size_t error_cap)
 {
-	struct control *c = make(w, path, operations, limits);
+	struct control *c = control_make(w, path, operations, limits);
 	if (!c)
 		snprintf(error, error_cap, "control socket '%s': out of memory", path);
-	if (c && start_daemon(c, error, error_cap) == 0)
+	else if (control_clients_begin(&c->clients) == 0)
 		return open_socket(c, fd, error, error_cap) == 0 ? c : (control_destroy(c), NULL);
+	else
+		snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start: %s", path,
+			strerror(errno));
 	if (fd > 0)
 		close(fd);
 	control_destroy(c);
@@ -298,12 +228,7 @@ void control_resume(struct control *c)
 
 int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap)
 {
-	struct control_tokens *tokens = control_tokens_load(path, c->front_names, error, error_cap);
-	if (!tokens)
-		return -1;
-	free(c->tokens);
-	c->tokens = tokens;
-	return 0;
+	return access_load(&c->access, path, error, error_cap);
 }
 
 int control_serve_address(struct control *c, const struct control_front *f, char *error, size_t error_cap)
@@ -312,17 +237,14 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 	int r = 0;
 	const bool is_path = f->address->sa_family == AF_UNIX;
 	c->front_proxied = is_path ? CONF_ON : f->proxy_protocol;
-	c->front_names = control_names_of(f->address);
-	if (control_reload_tokens(c, f->tokens, error, error_cap) < 0)
+	c->access.names = c->arrivals.names = control_names_of(f->address);
+	if (access_load(&c->access, f->tokens, error, error_cap) < 0)
 		return -1;
-	c->front = f->fd > 0 ? listener_create_fd(c->worker, f->fd, &front_ops, c, &r)
-			     : listener_create(
-				       c->worker, f->address, BACKLOG, is_path ? FRONT_MODE : 0, &front_ops, c, &r);
+	c->front = control_listen(c, f->address, f->fd, is_path ? FRONT_MODE : 0, &front_ops, &r);
 	if (!c->front) {
 		snprintf(error, error_cap, "control address %s: %s", address_format(f->address, text), uv_strerror(r));
 		return -1;
 	}
-	c->listeners++;
 	/* Agents send their PROXY header at once. So accept a connection only when it has data: a silent stranger
 	 * then takes no place. */
 	r = f->fd > 0 || is_path ? 0 : listener_await_data(c->front);
@@ -344,17 +266,10 @@ void control_destroy(struct control *c)
 {
 	if (!c)
 		return;
-	c->state = CONTROL_STOPPING;
 	if (c->listener)
 		remove_socket(c);
-	http_loop_stop(&c->loop);
-	if (c->daemon) {
-		exchanges_end(c);
-		MHD_run(c->daemon); /* waiting clients get their answer */
-		MHD_stop_daemon(c->daemon);
-	}
-	turn_end_cancel(&c->soon);
-	arrivals_end(c);
+	control_clients_end(&c->clients);
+	control_arrivals_end(&c->arrivals);
 	struct listener *const socket = c->listener, *const front = c->front;
 	if (c->listeners == 0)
 		control_free(c);

@@ -1,6 +1,7 @@
-/* control.h: RAgent's control socket: HTTP/1.1 + JSON over a UNIX socket (mode 0600), served by libmicrohttpd on the
- * main worker's loop, without threads of its own. It turns each request into a call of an operation (operations.h). If
- * the client is gone, the answer is too late, or the socket is closed, it drops the answer.
+/* control.h: RAgent's control socket: HTTP/1.1 + JSON over a UNIX socket (mode 0600), on the main worker's loop. It
+ * joins the parts: a client (http/) claims to be somebody (access/), and its request goes to a route (routes/), which
+ * calls an operation (operations/). If the client is gone, the answer is too late, or the socket is closed, it drops
+ * the answer. ragent/process owns it.
  */
 #ifndef CSSL_RAGENT_CONTROL_H
 #define CSSL_RAGENT_CONTROL_H
@@ -11,22 +12,10 @@
 
 #include "conf/conf.h"
 #include "net/worker.h"
+#include "ragent/control/http/control_exchange.h"
 
 struct control;
 struct operations;
-
-/* Limits of time and number. */
-struct control_limits {
-	uint32_t client_ms;  /* to receive a request, to send its answer, and for an idle connection */
-	uint32_t answer_ms;  /* for the operation; after it the client gets 504 */
-	uint32_t arrival_ms; /* to receive a PROXY header */
-	/* Numbers at a time. At the limit a client without a token makes room for a new one: the oldest client of the
-	 * source that has most. If all have shown a token, the new client is closed. */
-	unsigned local;     /* of the UNIX socket */
-	unsigned remote;    /* of the address */
-	unsigned of_source; /* of them, for one client address */
-	unsigned arrivals;  /* that wait for their PROXY header */
-};
 
 /* Bind @path and serve. It replaces a stale socket file. A socket that answers, or a file that is no socket, stays and
  * is an error. @fd > 0: it listens at @path already, and another process passed it (owned, closed on failure).

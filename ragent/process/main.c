@@ -18,7 +18,7 @@
 #include "proto/error.h"
 #include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_home.h"
-#include "ragent/control/control_tokens.h"
+#include "ragent/control/access/control_tokens.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_taker.h"
 #include "ragent/keeper/keeper.h"

@@ -9,7 +9,7 @@
 #include "net/listener.h"
 #include "net/timer.h"
 #include "ragent/control/control.h"
-#include "ragent/control/operations.h"
+#include "ragent/control/operations/operations.h"
 #include "ragent/keeper/leftovers.h"
 #include "ragent/process/ragent.h"
 

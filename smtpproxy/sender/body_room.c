@@ -17,7 +17,7 @@ struct body_source {
 	uint64_t used; /* bytes */
 };
 
-static void move(struct body_room *r, enum body_room_state to)
+static void room_move(struct body_room *r, enum body_room_state to)
 {
 	if (r->state == to)
 		return;
@@ -79,14 +79,14 @@ int body_share_resize(struct body_share *h, size_t bytes)
 		if (s->messages > 1 && r->used + more > r->most / 2 && s->used + more > r->most / 4)
 			return CSSL_E_FULL;
 		if (r->used + more > r->most) {
-			move(r, BODY_ROOM_FULL);
+			room_move(r, BODY_ROOM_FULL);
 			return CSSL_E_FULL;
 		}
 	}
 	r->used = r->used + bytes - h->taken;
 	s->used = s->used + bytes - h->taken;
 	if (bytes <= h->taken && !body_room_is_short(r))
-		move(r, BODY_ROOM_FREE);
+		room_move(r, BODY_ROOM_FREE);
 	h->taken = bytes;
 	return 0;
 }

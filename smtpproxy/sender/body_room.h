@@ -7,7 +7,7 @@
  * the room. So a source that sends many messages slowly, or not to their ends, leaves room for the others, and cannot
  * make it FULL. A source is an IPv4 address, or an IPv6 /64, because a subscriber has at least that. The only message
  * of a source may take all room that is free. While more than half is used the room is short, and senders that stop in
- * the middle of a message have to leave (session.c).
+ * the middle of a message have to leave (session_pace.c).
  */
 #ifndef CSSL_SMTPPROXY_BODY_ROOM_H
 #define CSSL_SMTPPROXY_BODY_ROOM_H

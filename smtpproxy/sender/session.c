@@ -1,4 +1,4 @@
-/* session.c: the sender's connection: its destination, its input, its time limits and its end. */
+/* session.c: the sender's connection: its states, its input, its time limits and its end. */
 #include "smtpproxy/sender/session.h"
 
 #include <assert.h>
@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include "net/container_of.h"
-#include "net/log.h"
 #include "smtp/reply_write.h"
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/session_commands.h"
+#include "smtpproxy/sender/session_entry.h"
+#include "smtpproxy/sender/session_filter.h"
+#include "smtpproxy/sender/session_lease.h"
+#include "smtpproxy/sender/session_life.h"
+#include "smtpproxy/sender/session_pace.h"
+#include "smtpproxy/sender/session_store.h"
 
-#define HEADER_MS  5000u /* for a PROXY header */
 #define LEAVE_MS   5000u /* for the sender's FIN after our last reply */
 #define READ_MAX   16384u
 #define UNREAD_MAX 8192u /* bytes of a waiting sender; above this, its connection is not read */
@@ -49,7 +53,7 @@ void session_move(struct session *s, enum session_state to)
 
 /* Ending */
 
-static void close_now(struct session *s, void (*how)(struct stream *stream))
+static void session_close_now(struct session *s, void (*how)(struct stream *stream))
 {
 	session_move(s, SESSION_OVER);
 	deadline_cancel(&s->deadline);
@@ -57,7 +61,7 @@ static void close_now(struct session *s, void (*how)(struct stream *stream))
 }
 
 /* Drop all work that the sender had begun. */
-static void drop_work(struct session *s)
+static void session_drop_work(struct session *s)
 {
 	if (s->state == SESSION_WAITS)
 		want_nothing(&s->want);
@@ -65,16 +69,15 @@ static void drop_work(struct session *s)
 	session_abort(s);
 	session_record_end(s, RECORD_ABORTED);
 	session_tx_leave(s);
-	free(s->held);
-	s->held = NULL;
+	held_command_free(&s->held);
 }
 
 void session_leave(struct session *s)
 {
-	drop_work(s);
+	session_drop_work(s);
 	session_move(s, SESSION_LEAVES);
 	if (s->ended && stream_pending(&s->stream) == 0) { /* both have said all */
-		close_now(s, stream_close);
+		session_close_now(s, stream_close);
 		return;
 	}
 	stream_shutdown(&s->stream);
@@ -84,12 +87,12 @@ void session_leave(struct session *s)
 
 void session_reset(struct session *s)
 {
-	drop_work(s);
-	close_now(s, stream_abort);
+	session_drop_work(s);
+	session_close_now(s, stream_abort);
 }
 
 /* Our reply, with the receiver's words if it was the receiver that refused. */
-static void write_own(struct session *s, enum smtp_own own)
+static void session_write_own(struct session *s, enum smtp_own own)
 {
 	char line[SMTP_REPLY_LINE_MAX + 2];
 	const size_t len = smtp_own_line(own, s->said, line);
@@ -105,12 +108,11 @@ void session_end(struct session *s, enum smtp_own why)
 		session_reset(s);
 		return;
 	}
-	write_own(s, why);
+	session_write_own(s, why);
 	session_leave(s);
 }
 
-/* The sender is gone. */
-static void lose_sender(struct session *s)
+void session_lose_sender(struct session *s)
 {
 	const bool is_named = s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED;
 	/* The message is complete, and its fate does not depend on the sender any more: the receiver or the queue has
@@ -125,13 +127,13 @@ static void lose_sender(struct session *s)
 	}
 	if (s->state == SESSION_ALONE || s->state == SESSION_OVER)
 		return;
-	drop_work(s);
-	close_now(s, stream_close);
+	session_drop_work(s);
+	session_close_now(s, stream_close);
 }
 
 void session_cut(struct session *s)
 {
-	lose_sender(s);
+	session_lose_sender(s);
 	if (s->state != SESSION_ALONE || !s->store)
 		return;
 	session_store_drop(s);
@@ -158,7 +160,7 @@ void session_drain(struct session *s)
 {
 	s->drains = 1;
 	if (s->state == SESSION_HEADER)
-		lose_sender(s);
+		session_lose_sender(s);
 	else if (s->state == SESSION_TALKS || s->state == SESSION_WAITS || s->state == SESSION_ASKS)
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
 }
@@ -169,7 +171,7 @@ void session_end_drained(struct session *s)
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
 }
 
-static void free_session(struct session *s)
+static void session_free(struct session *s)
 {
 	struct sender_home *home = s->home;
 	turn_end_cancel(&s->again);
@@ -182,7 +184,7 @@ static void free_session(struct session *s)
 		destination_leave(s->destination);
 	session_store_drop(s);
 	session_filter_drop(s);
-	free(s->held);
+	held_command_free(&s->held);
 	free(s);
 	home->on_gone(home);
 }
@@ -191,7 +193,7 @@ static void on_closed(struct stream *stream)
 {
 	struct session *s = (struct session *)stream;
 	if (s->state == SESSION_OVER)
-		free_session(s);
+		session_free(s);
 }
 
 /* ALONE, and decided. */
@@ -203,7 +205,7 @@ void session_finish_alone(struct session *s)
 	session_move(s, SESSION_OVER);
 	deadline_cancel(&s->deadline);
 	if (s->stream.state == STREAM_CLOSED)
-		free_session(s);
+		session_free(s);
 }
 
 /* Output */
@@ -218,7 +220,7 @@ static void on_written(struct stream *stream, size_t len)
 {
 	struct session *s = (struct session *)stream;
 	if (s->state == SESSION_LEAVES && s->ended && stream_pending(stream) == 0)
-		close_now(s, stream_close);
+		session_close_now(s, stream_close);
 	if (s->state >= SESSION_LEAVES || stream_pending(stream) >= SESSION_PENDING_MAX)
 		return;
 	if (s->onward && s->onward->state == ONWARD_LEASED)
@@ -234,7 +236,7 @@ void session_say_own(struct session *s, enum smtp_own own)
 		session_end(s, own);
 		return;
 	}
-	write_own(s, own);
+	session_write_own(s, own);
 	if (code == 221 && s->state < SESSION_ALONE)
 		session_leave(s);
 }
@@ -257,13 +259,13 @@ static void on_deadline(struct deadline *d)
 {
 	struct session *s = container_of(d, struct session, deadline);
 	switch ((enum session_state)s->state) {
-	case SESSION_HEADER: lose_sender(s); break;
+	case SESSION_HEADER: session_lose_sender(s); break;
 	case SESSION_WAITS:
 		want_nothing(&s->want);
 		s->home->counters->turns_expired++;
 		s->want.ops->on_failed(&s->want, SMTP_OWN_CONGESTED);
 		break;
-	case SESSION_LEAVES: close_now(s, stream_close); break;
+	case SESSION_LEAVES: session_close_now(s, stream_close); break;
 	case SESSION_LEASES: session_look_at_pace(s); break;
 	case SESSION_DECIDES:
 	case SESSION_ALONE: session_store_expire(s); break;
@@ -274,8 +276,6 @@ static void on_deadline(struct deadline *d)
 void session_expect_sender(struct session *s)
 {
 	s->heard_ms = worker_now_ms(s->home->worker);
-	if (s->state == SESSION_LEASES)
-		session_settle_pace(s);
 	if (s->state == SESSION_TALKS) /* nobody waits for it */
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
 	else if (s->state == SESSION_LEASES)
@@ -286,111 +286,9 @@ void session_expect_sender(struct session *s)
 		deadline_cancel(&s->deadline);
 }
 
-/* Where it wants to go */
-
-/* NULL: senders choose the destination. */
-static const struct sockaddr *next_hop(const struct session *s)
-{
-	const struct sockaddr *to = (const struct sockaddr *)&s->listener->next_hop;
-	return to->sa_family == AF_UNSPEC ? NULL : to;
-}
-
-/* It gets no banner. It has nothing more to say then, and while we waited for its FIN it would have a place. */
-static void turn_away(struct session *s, enum smtp_own why)
-{
-	session_move(s, SESSION_TALKS);
-	s->ended = 1;
-	session_end(s, why);
-}
-
-static void refuse_destination(struct session *s, const char *cause)
-{
-	s->home->counters->not_captured++;
-	log_event(LOG_INFO, NULL, "connection without a destination", "listener=%s cause=%s",
-		s->listener->capture == CAPTURE_NONE ? "proxy" : "captured", cause);
-	turn_away(s, SMTP_OWN_MISCONFIGURED);
-}
-
-static void refuse(struct session *s, enum smtp_own why)
-{
-	s->home->counters->sessions_refused++;
-	turn_away(s, why);
-}
-
-/* @to is of no interest if all mail goes to the queue. */
-static void enter(struct session *s, const struct sockaddr *to)
-{
-	const uint32_t most = s->home->conf->limits.sessions, now = admission_total(s->home->admission);
-	if (s->home->queue) {
-		session_move(s, SESSION_TALKS);
-		session_greet(s);
-		return;
-	}
-	const enum destination_verdict verdict =
-		destination_rules_judge(s->home->rules, to, worker_now_ms(s->home->worker));
-	s->home->counters->loops += verdict == DESTINATION_OURSELVES;
-	if (verdict != DESTINATION_ALLOWED) {
-		refuse_destination(s, destination_verdict_text(verdict));
-		return;
-	}
-	const struct destination_goal goal = { .to = to };
-	s->destination = outward_find(s->home->outward, &goal, &s->source);
-	if (!s->destination) {
-		turn_away(s, SMTP_OWN_OVERLOADED);
-		return;
-	}
-	destination_enter(s->destination);
-	if (!next_hop(s) && destination_has_its_part(s->destination, now < most ? most - now : 0)) {
-		refuse(s, SMTP_OWN_DESTINATION_FULL);
-		return;
-	}
-	session_move(s, SESSION_TALKS);
-	session_greet(s);
-}
-
-/* @from is who sends the mail. */
-static void set_source(struct session *s, const struct sockaddr *from)
-{
-	s->sends_as = (uint8_t)recipient_rules_sender(s->listener, from);
-	s->source.len = (uint8_t)address_bytes(from, s->source.bytes);
-	s->source_port = address_port(from);
-}
-
-static size_t take_header(struct session *s, const uint8_t *in, size_t len)
-{
-	struct proxy_header h;
-	struct sockaddr_storage from, to;
-	size_t taken = 0;
-	int r = proxy_header_parse(in, len, &h, &taken);
-	if (r == PROXY_INCOMPLETE)
-		return 0;
-	if (r < 0) {
-		s->home->counters->not_captured++;
-		lose_sender(s);
-		return len;
-	}
-	r = capture_of_header(&h, &from, &to);
-	if (r == 0)
-		set_source(s, (const struct sockaddr *)&from);
-	session_tx_enter(s, &h);
-	session_record_header(s, &h);
-	/* The sender that the header names; the peer is the cluster. */
-	if (r == 0 && admission_enter_source(s->home->admission, &s->source) < 0) {
-		refuse(s, SMTP_OWN_TOO_MANY_CONNECTIONS);
-		return taken;
-	}
-	if (r == 0)
-		s->counted = s->source;
-	if (s->home->queue || next_hop(s) || r == 0)
-		enter(s, next_hop(s) ? next_hop(s) : (const struct sockaddr *)&to);
-	else
-		refuse_destination(s, "the PROXY header names none");
-	return taken;
-}
-
 /* Input */
 
-static bool reads(const struct session *s)
+static bool session_reads(const struct session *s)
 {
 	if (s->state == SESSION_HEADER)
 		return true;
@@ -406,10 +304,10 @@ static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
 {
 	struct session *s = (struct session *)stream;
 	size_t used = 0, taken = 1;
-	if (s->state == SESSION_LEAVES)
+	if (s->state == SESSION_LEAVES) /* only its FIN is waited for */
 		return len;
-	for (; used < len && taken > 0 && reads(s); used += taken)
-		taken = s->state == SESSION_HEADER ? take_header(s, data + used, len - used)
+	for (; used < len && taken > 0 && session_reads(s); used += taken)
+		taken = s->state == SESSION_HEADER ? session_entry_header(s, data + used, len - used)
 						   : session_take(s, (const char *)data + used, len - used);
 	if (s->state == SESSION_LEAVES)
 		return len;
@@ -426,7 +324,7 @@ static void leave_if_starved(struct session *s)
 	if (!s->ended || s->state >= SESSION_ALONE || s->state == SESSION_DECIDES || stream_kept(&s->stream) > 0)
 		return;
 	if (s->state == SESSION_HEADER)
-		lose_sender(s);
+		session_lose_sender(s);
 	else
 		session_leave(s);
 }
@@ -456,12 +354,12 @@ static void on_end(struct stream *stream, enum stream_end end, int uv_error)
 {
 	struct session *s = (struct session *)stream;
 	if (s->state == SESSION_LEAVES) {
-		close_now(s, stream_close);
+		session_close_now(s, stream_close);
 	} else if (end == STREAM_EOF && s->state < SESSION_ALONE) {
 		s->ended = 1;
 		leave_if_starved(s);
 	} else {
-		lose_sender(s);
+		session_lose_sender(s);
 	}
 }
 
@@ -473,43 +371,6 @@ static const struct stream_ops stream_ops = {
 };
 
 /* The start */
-
-/* 0: it was admitted. */
-static int admit(struct session *s)
-{
-	struct client_address source = { .len = 0 };
-	source.len = (uint8_t)address_bytes((const struct sockaddr *)&s->peer, source.bytes);
-	if (admission_enter(s->home->admission) < 0)
-		return -1;
-	if (s->listener->capture == CAPTURE_NONE) /* all come from the cluster, whose header is to come */
-		return 0;
-	if (admission_enter_source(s->home->admission, &source) < 0) {
-		admission_leave(s->home->admission);
-		return -1;
-	}
-	s->counted = source;
-	return 0;
-}
-
-static void begin(struct session *s)
-{
-	struct sockaddr_storage to;
-	const struct sockaddr *local = (const struct sockaddr *)&s->listener->address;
-	set_source(s, (const struct sockaddr *)&s->peer);
-	if (s->listener->capture == CAPTURE_NONE) {
-		s->sends_as = RECIPIENT_OF_STRANGER; /* the peer is the cluster, also if its header names nobody */
-		deadline_set(s->home->worker, &s->deadline, HEADER_MS);
-		if (!address_nets_have(
-			    s->listener->trusted, s->listener->trusted_count, (const struct sockaddr *)&s->peer)) {
-			s->home->counters->not_captured++;
-			lose_sender(s);
-		}
-	} else if (capture_destination(stream_fd(&s->stream), s->listener->capture, local, &to) < 0) {
-		refuse_destination(s, "the sender connected to smtpproxy itself");
-	} else {
-		enter(s, next_hop(s) ? next_hop(s) : (const struct sockaddr *)&to);
-	}
-}
 
 void session_open(struct sender_home *home, const struct smtpproxy_listener *listener, int fd,
 	const struct sockaddr_storage *peer)
@@ -527,7 +388,7 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	s->again.fn = on_again;
 	s->want.ops = &session_want_ops;
 	s->said = "";
-	if (admit(s) < 0) {
+	if (session_entry_admit(s) < 0) {
 		home->counters->sessions_refused++;
 		if (write(fd, words, sizeof words - 1) < 0) /* nobody can be told about an error */
 			(void)0;
@@ -542,5 +403,5 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	stream_open_accepted(&s->stream, home->worker, &stream_ops, fd);
 	stream_set_read_max(&s->stream, READ_MAX);
 	stream_read_start(&s->stream);
-	begin(s);
+	session_entry_begin(s);
 }

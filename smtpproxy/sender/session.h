@@ -24,43 +24,18 @@
 #include "smtp/transaction.h"
 #include "smtpproxy/delivery/probe.h"
 #include "smtpproxy/events/event_log.h"
-#include "smtpproxy/events/record.h"
 #include "smtpproxy/hooks/hooks.h"
-#include "smtpproxy/ledger/tx_before.h"
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/policy/hops.h"
 #include "smtpproxy/sender/body_room.h"
+#include "smtpproxy/sender/held_command.h"
 #include "smtpproxy/sender/pace.h"
+#include "smtpproxy/sender/session_record.h"
+#include "smtpproxy/sender/session_tx.h"
 
 #define SESSION_LINE_MAX  1024u /* a command with the parameters of all extensions */
 #define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */
-
-/* A session's part in XCSSLTX (doc/xcssltx.md).
- *
- *   NONE --MAIL with a name--> OPEN --end of content--> UNDECIDED --reply--> NONE, or OPEN if it stays open
- *    |                           '--aborted--> NONE        |
- *    |                                                     '--asked--> FENCED --reply--> the session ends
- *    |--asks about one that is undecided--> ASKING --reply--> NONE
- *    '--asks about one of the process before--> ASKING_BEFORE --its answer--> NONE
- */
-enum session_tx_state {
-	SESSION_TX_NONE,
-	SESSION_TX_OPEN,
-	SESSION_TX_UNDECIDED,
-	SESSION_TX_FENCED,
-	SESSION_TX_ASKING,
-	SESSION_TX_ASKING_BEFORE,
-};
-
-struct session_tx {
-	struct tx_entry *entry; /* NULL: it came without an id */
-	struct tx_member member;
-	struct tx_waiter waiter; /* ASKING, ASKING_BEFORE */
-	uint64_t number;         /* of the transaction, or of the one in its question */
-	uint8_t state;           /* enum session_tx_state */
-	uint8_t is_own;          /* the key in its question is that of @entry */
-};
 
 /* Shared by all sessions. */
 struct sender_home {
@@ -119,12 +94,11 @@ struct session {
 	struct store *store;       /* deliver: queue: the message that comes, or NULL */
 	struct filtered *filtered; /* a transaction that hooks judge, or NULL */
 	struct probe_wait probe;   /* PROBES */
-	char *held;                /* WAITS, TRIES, FILTERS, PROBES: the command that waits, with its end */
+	struct held_command held;  /* WAITS, TRIES, FILTERS, PROBES */
 	struct sockaddr_storage peer;
 	struct client_address counted; /* as admission counted it */
 	struct client_address source;
-	uint16_t source_port, held_len, errors;
-	uint16_t empty;   /* transactions whose content had no end, since the last one that had */
+	uint16_t source_port, errors;
 	uint8_t state;    /* enum session_state */
 	uint8_t drains;   /* whether it ends between transactions */
 	uint8_t sends_as; /* enum recipient_sender */
@@ -133,12 +107,9 @@ struct session {
 	struct pace pace; /* LEASES: of the transaction, toward others who wait */
 	const char *said; /* what a reply of ours quotes: of the destination; "": nothing */
 	uint64_t waits_till_ms;
-	uint64_t heard_ms;    /* since then it is the sender that is expected to speak */
-	struct hops hops;     /* of the message */
-	struct record record; /* of the transaction */
-	struct {
-		char version[12], cipher[48]; /* empty: in clear, or not told */
-	} sender_tls;
+	uint64_t heard_ms; /* since then it is the sender that is expected to speak */
+	struct hops hops;  /* of the message */
+	struct session_record record;
 	uint64_t number; /* of the session */
 	struct smtp_tx tx;
 	char client_line[SESSION_LINE_MAX], reply_line[SESSION_REPLY_MAX];
@@ -158,18 +129,6 @@ void session_cut_decided(struct session *s);
 
 /* End it at once, as if the sender were lost. */
 void session_cut(struct session *s);
-
-/* The way of the answers to the process that has replaced this one. */
-struct remote_channel {
-	void (*send)(void *ctx, const uint8_t *data, size_t len);
-	void *ctx;
-};
-
-/* Its QUESTION about a transaction that was named here. It is answered now or later, or session_tx_forget_remote()
- * comes before. @c lives as long. */
-void session_tx_ask_remote(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m);
-/* The channel ends. */
-void session_tx_forget_remote(struct sender_home *home);
 
 const char *session_state_name(enum session_state state);
 

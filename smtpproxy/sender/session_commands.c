@@ -1,5 +1,7 @@
 /* session_commands.c: the handlers of a sender's commands. One table has, for each verb, its handler outside and
  * inside of a transaction. Commands that have to wait are kept unchanged. */
+#include "smtpproxy/sender/session_commands.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,14 @@
 #include "net/container_of.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/session_filter.h"
+#include "smtpproxy/sender/session_lease.h"
+#include "smtpproxy/sender/session_life.h"
+#include "smtpproxy/sender/session_offers.h"
+#include "smtpproxy/sender/session_probe.h"
+#include "smtpproxy/sender/session_store.h"
+
+#define SESSION_EMPTY_MAX 100u /* transactions without content, one after the other: then the session ends */
 
 bool session_errs(struct session *s)
 {
@@ -42,33 +51,8 @@ void session_greet(struct session *s)
 
 /* Waiting */
 
-int session_hold(struct session *s, const struct smtp_client_event *e)
-{
-	s->held = malloc(e->wire.len);
-	if (!s->held)
-		return -1;
-	memcpy(s->held, e->wire.at, e->wire.len);
-	s->held_len = (uint16_t)e->wire.len;
-	return 0;
-}
-
-/* The kept command, as it was read. */
-struct smtp_client_event session_held_event(const struct session *s)
-{
-	struct smtp_client_event e = { .kind = SMTP_CLIENT_COMMAND, .wire = { s->held, s->held_len } };
-	const struct smtp_span text = { s->held, s->held_len - strlen("\r\n") };
-	smtp_command_parse(text, s->tx.rules.parse, &e.command);
-	return e;
-}
-
-void session_release_held(struct session *s)
-{
-	free(s->held);
-	s->held = NULL;
-}
-
 /* No transaction begins: neither its record nor its name (XCSSLTX) is that of the next one. */
-static void refuse_mail(struct session *s, const struct smtp_client_event *e, enum smtp_own why)
+static void mail_refuse(struct session *s, const struct smtp_client_event *e, enum smtp_own why)
 {
 	if (s->state == SESSION_TALKS) {
 		session_record_not_served(s, why);
@@ -77,7 +61,7 @@ static void refuse_mail(struct session *s, const struct smtp_client_event *e, en
 	session_answer_own(s, e, why);
 }
 
-static void wait_for_turn(struct session *s, uint64_t for_ms)
+static void turn_begin(struct session *s, uint64_t for_ms)
 {
 	session_move(s, SESSION_WAITS);
 	deadline_set(s->home->worker, &s->deadline, for_ms);
@@ -85,7 +69,7 @@ static void wait_for_turn(struct session *s, uint64_t for_ms)
 		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
 }
 
-static void wait(struct session *s, const struct smtp_client_event *e)
+static void turn_wait(struct session *s, const struct smtp_client_event *e)
 {
 	const uint32_t turn_ms = s->home->conf->limits.turn_ms;
 	s->want.sender = s->source;
@@ -93,13 +77,13 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 		s->want.sender = (struct client_address){ .len = 0 };
 	s->want.weight = 1;
 	s->want.name = s->tx.name;
-	if (session_hold(s, e) < 0) {
-		refuse_mail(s, e, SMTP_OWN_OVERLOADED);
+	if (held_command_keep(&s->held, e) < 0) {
+		mail_refuse(s, e, SMTP_OWN_OVERLOADED);
 		return;
 	}
 	s->waits_till_ms = worker_now_ms(s->home->worker) + turn_ms;
 	if (e->command.verb == SMTP_VERB_MAIL) {
-		wait_for_turn(s, turn_ms);
+		turn_begin(s, turn_ms);
 		return;
 	}
 	session_move(s, SESSION_WAITS);
@@ -111,7 +95,7 @@ void session_wait_again(struct session *s)
 {
 	const uint64_t now_ms = worker_now_ms(s->home->worker);
 	if (now_ms < s->waits_till_ms) {
-		wait_for_turn(s, s->waits_till_ms - now_ms);
+		turn_begin(s, s->waits_till_ms - now_ms);
 		return;
 	}
 	session_move(s, SESSION_WAITS);
@@ -122,25 +106,25 @@ void session_wait_again(struct session *s)
 static void on_offers(struct want *w)
 {
 	struct session *s = container_of(w, struct session, want);
-	const struct smtp_client_event e = session_held_event(s);
+	const struct smtp_client_event e = held_command_event(&s->held, s->tx.rules.parse);
 	session_move(s, SESSION_TALKS);
 	smtp_tx_pass(&s->tx, &e);
-	session_release_held(s);
+	held_command_free(&s->held);
 	session_answer_offers(s);
 	session_go_on(s);
 }
 
 /* The kept command is answered without being done. */
-static void answer_held(struct session *s, enum smtp_own why)
+static void turn_answer(struct session *s, enum smtp_own why)
 {
-	const struct smtp_client_event e = session_held_event(s);
+	const struct smtp_client_event e = held_command_event(&s->held, s->tx.rules.parse);
 	smtp_tx_answer(&s->tx, &e, why);
 	if (e.command.verb != SMTP_VERB_MAIL) /* the receiver's extensions are not known */
 		session_record_greeting(s);
 	session_record_not_served(s, why);
 	session_filter_drop(s);
 	session_tx_forget(s);
-	session_release_held(s);
+	held_command_free(&s->held);
 	session_say_due(s);
 	session_end_drained(s);
 	session_go_on(s);
@@ -148,7 +132,7 @@ static void answer_held(struct session *s, enum smtp_own why)
 
 /* A banner of 5xx is one server's. A sender that meets it itself tries the next server of the domain, and keeps the
  * mail if there is none (Postfix: smtp_skip_5xx_greeting); a 554 to EHLO or MAIL would be the end of the mail. */
-static enum smtp_own told(enum smtp_own why)
+static enum smtp_own told_instead(enum smtp_own why)
 {
 	return why == SMTP_OWN_RECEIVER_REFUSES ? SMTP_OWN_RECEIVER_CLOSED : why;
 }
@@ -158,22 +142,16 @@ static void on_failed(struct want *w, enum smtp_own why)
 	struct session *s = container_of(w, struct session, want);
 	session_move(s, SESSION_TALKS);
 	s->said = want_said(w, why);
-	answer_held(s, told(why));
+	turn_answer(s, told_instead(why));
 	s->said = "";
 }
 
 static void on_turn(struct want *w, struct onward *o)
 {
 	struct session *s = container_of(w, struct session, want);
-	const struct smtp_client_event e = session_held_event(s);
-	session_lease(s, o);
-	const enum smtp_own lack = session_lack(s, &e.command);
-	if (lack) {
-		session_return_lease(s);
-		answer_held(s, lack);
-		return;
-	}
-	session_begin_lease(s);
+	const enum smtp_own lack = session_lease(s, o);
+	if (lack)
+		turn_answer(s, lack);
 }
 
 const struct want_ops session_want_ops = { .on_offers = on_offers, .on_turn = on_turn, .on_failed = on_failed };
@@ -181,7 +159,7 @@ const struct want_ops session_want_ops = { .on_offers = on_offers, .on_turn = on
 /* Commands */
 
 /* RFC 5321 4.1.4: it ends an open transaction, as RSET does. */
-static void end_transaction(struct session *s)
+static void hello_ends_transaction(struct session *s)
 {
 	if (s->state == SESSION_LEASES)
 		session_check_end(s);
@@ -199,14 +177,14 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 		smtp_tx_pass(&s->tx, e);
 		s->told = 0;
 		session_answer(s, out, (size_t)len);
-		end_transaction(s);
+		hello_ends_transaction(s);
 	} else if (s->home->queue || destination_offers(s->destination)) {
 		smtp_tx_pass(&s->tx, e);
 		session_answer_offers(s);
-		end_transaction(s);
+		hello_ends_transaction(s);
 	} else {
 		smtp_span_copy(e->command.argument, s->tx.name, sizeof s->tx.name);
-		wait(s, e);
+		turn_wait(s, e);
 	}
 }
 
@@ -244,7 +222,7 @@ static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, 
 }
 
 /* Hooks may agree to MAIL during a stop: session_drain() lets FILTERS wait for their verdict. */
-static void begin_transaction(struct session *s, const struct smtp_client_event *e)
+static void mail_begin(struct session *s, const struct smtp_client_event *e)
 {
 	if (s->drains) {
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
@@ -262,12 +240,12 @@ static void begin_transaction(struct session *s, const struct smtp_client_event 
 	if (s->state == SESSION_TALKS)
 		session_record_begin(s, e->command.path.mailbox);
 	if (s->state == SESSION_TALKS && !s->onward) {
-		wait(s, e);
+		turn_wait(s, e);
 		return;
 	}
 	const enum smtp_own lack = session_lack(s, &e->command);
 	if (lack) {
-		refuse_mail(s, e, lack);
+		mail_refuse(s, e, lack);
 		return;
 	}
 	if (s->state == SESSION_TALKS) { /* unfair: it has kept its connection */
@@ -286,7 +264,7 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 	struct wire_writer w = wire_writer(without, sizeof without);
 	struct smtp_client_event unnamed = *e;
 	enum smtp_own own = s->drains ? SMTP_OWN_SHUTTING_DOWN : read_mail(s, &e->command, &name);
-	if (s->empty >= SESSION_EMPTY_MAX) {
+	if (s->record.empty >= SESSION_EMPTY_MAX) {
 		session_end(s, SMTP_OWN_TOO_MANY_COMMANDS);
 		return;
 	}
@@ -301,7 +279,7 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 	if (session_is_filtered(s) && s->state != SESSION_TALKS) /* one transaction at a time */
 		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
 	else if (!session_filter(s, &unnamed))
-		begin_transaction(s, &unnamed);
+		mail_begin(s, &unnamed);
 }
 
 /* All of the content was passed on: with its last byte, or with an empty last chunk. */
@@ -315,7 +293,7 @@ static void decide_if_complete(struct session *s)
 }
 
 /* A command of a transaction goes to the receiver. */
-static void pass_on(struct session *s, const struct smtp_client_event *e)
+static void command_pass(struct session *s, const struct smtp_client_event *e)
 {
 	if (s->home->queue) {
 		session_store_command(s, e);
@@ -342,15 +320,15 @@ void session_transact(struct session *s, const struct smtp_client_event *e)
 	if (own)
 		session_answer_own(s, e, own);
 	else if (!session_judge_recipient(s, e) && !session_filter(s, e))
-		pass_on(s, e);
+		command_pass(s, e);
 }
 
 void session_resume(struct session *s, const struct smtp_client_event *e)
 {
 	if (e->command.verb == SMTP_VERB_MAIL)
-		begin_transaction(s, e);
+		mail_begin(s, e);
 	else
-		pass_on(s, e);
+		command_pass(s, e);
 }
 
 /* The replies to the other commands. */
@@ -393,7 +371,7 @@ static void on_command(struct session *s, const struct smtp_client_event *e)
 }
 
 /* True when the message goes in a circle: then the rest of it is not passed on. */
-static bool loops(struct session *s, struct smtp_span content)
+static bool message_loops(struct session *s, struct smtp_span content)
 {
 	if (hops_follow(&s->hops, content.at, content.len) <= s->home->conf->limits.hops)
 		return false;
@@ -404,12 +382,10 @@ static bool loops(struct session *s, struct smtp_span content)
 
 static void on_content(struct session *s, const struct smtp_client_event *e)
 {
-	if (!e->discard && loops(s, e->wire))
+	if (!e->discard && message_loops(s, e->wire))
 		return;
-	if (session_is_held(s)) {
-		session_held_take(s, e);
+	if (session_held_take(s, e))
 		return;
-	}
 	if (s->home->queue) {
 		if (s->store)
 			session_store_content(s, e);

@@ -2,11 +2,17 @@
  * as it was read. A message is kept in memory: the sender gets the 354 from us. The receiver gets DATA when they have
  * agreed, and its reply is the reply to the sender, so no 250 is ours. With deliver: queue the queue gets the message
  * then. */
+#include "smtpproxy/sender/session_filter.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/hooks/filter.h"
+#include "smtpproxy/sender/session_commands.h"
+#include "smtpproxy/sender/session_lease.h"
+#include "smtpproxy/sender/session_life.h"
+#include "smtpproxy/sender/session_store.h"
 
 #define MINUTE_MS 60000u
 #define LEAST_MS  10000u /* for hooks, whatever the file leaves of the sender's time */
@@ -42,24 +48,19 @@ struct filtered {
 	char line[SESSION_REPLY_MAX];
 };
 
-static enum filtered_phase phase_of(const struct session *s)
+static enum filtered_phase filtered_phase_of(const struct session *s)
 {
 	return s->filtered ? s->filtered->phase : FILTERED_PASSES;
 }
 
 bool session_is_unsent(const struct session *s)
 {
-	return phase_of(s) >= FILTERED_TAKES && phase_of(s) < FILTERED_SENT;
-}
-
-bool session_is_held(const struct session *s)
-{
-	return phase_of(s) == FILTERED_DISCARDS || phase_of(s) == FILTERED_TAKES;
+	return filtered_phase_of(s) >= FILTERED_TAKES && filtered_phase_of(s) < FILTERED_SENT;
 }
 
 bool session_is_judged(const struct session *s)
 {
-	return phase_of(s) == FILTERED_JUDGED;
+	return filtered_phase_of(s) == FILTERED_JUDGED;
 }
 
 uint64_t session_held_taken(const struct session *s)
@@ -73,9 +74,9 @@ bool session_held_begin(struct session *s, const struct smtp_client_event *e)
 {
 	static const char go_ahead[] = "354 End data with <CR><LF>.<CR><LF>\r\n";
 
-	if (!s->filtered || (phase_of(s) != FILTERED_DISCARDS && !filter_holds(s->filtered->filter)))
+	if (!s->filtered || (filtered_phase_of(s) != FILTERED_DISCARDS && !filter_holds(s->filtered->filter)))
 		return false;
-	if (phase_of(s) != FILTERED_DISCARDS)
+	if (filtered_phase_of(s) != FILTERED_DISCARDS)
 		s->filtered->phase = FILTERED_TAKES;
 	smtp_tx_pass(&s->tx, e);
 	session_answer(s, go_ahead, strlen(go_ahead));
@@ -90,12 +91,12 @@ const char *session_flaw_of(int r)
 				    : "452 4.3.1 No memory for the message, try again later\r\n";
 }
 
-static void add(struct session *s, struct smtp_span piece)
+static void filtered_add(struct session *s, struct smtp_span piece)
 {
 	struct filtered *f = s->filtered;
 	int r;
 
-	if (f->flaw || phase_of(s) == FILTERED_DISCARDS || piece.len == 0)
+	if (f->flaw || filtered_phase_of(s) == FILTERED_DISCARDS || piece.len == 0)
 		return;
 	r = body_share_add(&f->share, &f->message, piece.at, piece.len, s->home->conf->limits.held_message + DOTS_MAX);
 	if (r == 0)
@@ -105,13 +106,13 @@ static void add(struct session *s, struct smtp_span piece)
 	body_share_resize(&f->share, 0);
 }
 
-static void decide(struct session *s, const char *reply)
+static void filtered_decide(struct session *s, const char *reply)
 {
 	session_decide(s, smtp_span_of(reply));
 }
 
 /* Hooks judge the whole message. */
-static void judge(struct session *s)
+static void filtered_judge(struct session *s)
 {
 	struct filtered *f = s->filtered;
 	const int r = f->flaw || f->phase == FILTERED_DISCARDS ? 0 : message_read(&f->message);
@@ -119,34 +120,37 @@ static void judge(struct session *s)
 	if (r < 0)
 		f->flaw = session_flaw_of(r);
 	if (f->phase == FILTERED_DISCARDS) {
-		decide(s, "250 2.0.0 Ok\r\n");
+		filtered_decide(s, "250 2.0.0 Ok\r\n");
 	} else if (f->flaw) {
-		decide(s, f->flaw);
+		filtered_decide(s, f->flaw);
 	} else {
 		f->phase = FILTERED_JUDGED;
 		filter_ask_message(f->filter, &f->message);
 	}
 }
 
-void session_held_take(struct session *s, const struct smtp_client_event *e)
+bool session_held_take(struct session *s, const struct smtp_client_event *e)
 {
+	if (filtered_phase_of(s) != FILTERED_DISCARDS && filtered_phase_of(s) != FILTERED_TAKES)
+		return false;
 	s->home->counters->bytes += e->wire.len;
 	pace_count(&s->pace, e->wire.len);
-	add(s, e->wire);
+	filtered_add(s, e->wire);
 	if (e->kind != SMTP_CLIENT_CONTENT_END || s->tx.state != SMTP_TX_DOT)
-		return;
+		return true;
 	session_move(s, SESSION_DECIDES);
 	session_tx_wait(s);
 	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
 	deadline_cancel(&s->deadline); /* the hooks have time limits of their own */
 	if (s->onward)
 		onward_expect(s->onward, 0);
-	judge(s);
+	filtered_judge(s);
+	return true;
 }
 
 /* Toward the receiver */
 
-static void judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply)
+static void filtered_judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply)
 {
 	struct filtered *f = s->filtered;
 	struct message judged = f->message;
@@ -154,7 +158,7 @@ static void judged(struct session *s, enum filter_verdict verdict, struct smtp_s
 	if (verdict == FILTER_REFUSES) {
 		session_decide(s, reply);
 	} else if (verdict == FILTER_DISCARDS) {
-		decide(s, "250 2.0.0 Ok\r\n");
+		filtered_decide(s, "250 2.0.0 Ok\r\n");
 	} else if (s->store) { /* it is moved out first, because the answer may come at once, and end the transaction */
 		body_share_resize(&f->share, 0);
 		f->message = (struct message){ 0 };
@@ -174,7 +178,7 @@ void session_held_go_on(struct session *s)
 	char piece[PIECE_MAX];
 	size_t len;
 
-	if (phase_of(s) != FILTERED_SENDS)
+	if (filtered_phase_of(s) != FILTERED_SENDS)
 		return;
 	onward_expect(s->onward, s->home->conf->outward.block_ms);
 	while (onward_pending(s->onward) < SESSION_PENDING_MAX) {
@@ -210,7 +214,7 @@ static void read_reply_to_data(struct session *s, const char *in, size_t len)
 
 size_t session_held_read(struct session *s, const char *in, size_t len)
 {
-	switch (phase_of(s)) {
+	switch (filtered_phase_of(s)) {
 	case FILTERED_SAYS_DATA: read_reply_to_data(s, in, len); return len;
 	case FILTERED_JUDGED:
 	case FILTERED_SENDS: /* it does not wait for the message: whatever it says, it has not got it */
@@ -249,7 +253,7 @@ void session_filter_note_recipient(struct session *s)
 /* The verdict */
 
 /* Our reply, as if the receiver had sent it. */
-static void refuse(struct session *s, const struct smtp_client_event *e, struct smtp_span reply)
+static void filtered_refuse(struct session *s, const struct smtp_client_event *e, struct smtp_span reply)
 {
 	const enum smtp_verb verb = e->command.verb;
 
@@ -273,29 +277,29 @@ static void on_verdict(void *ctx, enum filter_verdict verdict, struct smtp_span 
 {
 	struct session *s = ctx;
 	struct smtp_client_event e;
-	char *held = s->held;
+	struct held_command held = s->held;
 
 	if (s->state != SESSION_FILTERS) {
-		judged(s, verdict, reply);
+		filtered_judged(s, verdict, reply);
 		return;
 	}
-	e = session_held_event(s);
-	s->held = NULL;
+	e = held_command_event(&s->held, s->tx.rules.parse);
+	s->held = (struct held_command){ 0 };
 	session_move(s, s->filtered->from);
 	if (verdict == FILTER_DISCARDS)
 		s->filtered->phase = FILTERED_DISCARDS;
 	if (verdict == FILTER_REFUSES)
-		refuse(s, &e, reply);
+		filtered_refuse(s, &e, reply);
 	else
 		session_resume(s, &e);
-	free(held);
+	held_command_free(&held);
 	session_end_drained(s);
 	session_go_on(s);
 }
 
 /* The question */
 
-static int begin(struct session *s)
+static int filtered_begin(struct session *s)
 {
 	const struct destination *d = s->destination; /* deliver: queue: the receivers are chosen later */
 	char destination[ADDRESS_TEXT_MAX];
@@ -332,9 +336,9 @@ static int begin(struct session *s)
 }
 
 /* Why it is not asked about. */
-static enum smtp_own refusal(struct session *s, enum smtp_verb verb)
+static enum smtp_own filtered_refusal(struct session *s, enum smtp_verb verb)
 {
-	if (verb == SMTP_VERB_MAIL && begin(s) < 0)
+	if (verb == SMTP_VERB_MAIL && filtered_begin(s) < 0)
 		return SMTP_OWN_LOCAL_ERROR;
 	if (!s->filtered || (!s->filtered->filter && verb == SMTP_VERB_DATA)) /* they have refused it */
 		return SMTP_OWN_BAD_SEQUENCE;
@@ -356,13 +360,13 @@ bool session_filter(struct session *s, const struct smtp_client_event *e)
 
 	if (!session_is_filtered(s) || (verb != SMTP_VERB_MAIL && !steps[verb]))
 		return false;
-	own = refusal(s, verb);
+	own = filtered_refusal(s, verb);
 	if (!own && (s->filtered->phase == FILTERED_DISCARDS || !s->filtered->filter))
 		return false;
-	if (!own && session_hold(s, e) < 0)
+	if (!own && held_command_keep(&s->held, e) < 0)
 		own = SMTP_OWN_LOCAL_ERROR;
 	if (own) {
-		if (verb == SMTP_VERB_MAIL) {
+		if (verb == SMTP_VERB_MAIL) { /* else the next MAIL would meet what this one began */
 			session_tx_forget(s);
 			session_filter_drop(s);
 		}
@@ -373,7 +377,7 @@ bool session_filter(struct session *s, const struct smtp_client_event *e)
 	session_move(s, SESSION_FILTERS);
 	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
 	session_expect_sender(s);
-	held = session_held_event(s);
+	held = held_command_event(&s->held, s->tx.rules.parse);
 	filter_ask(s->filtered->filter, steps[verb], held.command.path.mailbox, held.command.params);
 	return true;
 }

@@ -1,12 +1,18 @@
 /* session_lease.c: a transaction: the sender's bytes to the receiver, the receiver's replies to the sender, and its
  * end. */
+#include "smtpproxy/sender/session_lease.h"
+
 #include <string.h>
 
 #include "smtp/reply_write.h"
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/session_commands.h"
+#include "smtpproxy/sender/session_filter.h"
+#include "smtpproxy/sender/session_life.h"
+#include "smtpproxy/sender/session_offers.h"
+#include "smtpproxy/sender/session_store.h"
 
 /* The lease ends, and so does the connection. */
-static void drop_receiver(struct session *s)
+static void lease_drop(struct session *s)
 {
 	struct onward *o = s->onward;
 	s->onward = NULL;
@@ -24,32 +30,18 @@ void session_pass(struct session *s, struct smtp_span wire)
 }
 
 /* The kept MAIL is with the receiver. */
-static void begin_transaction(struct session *s)
+static void lease_begin(struct session *s)
 {
-	const struct smtp_client_event e = session_held_event(s);
+	const struct smtp_client_event e = held_command_event(&s->held, s->tx.rules.parse);
 	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	pace_count(&s->pace, e.wire.len);
-	session_release_held(s);
+	held_command_free(&s->held);
 	session_expect_receiver(s);
 }
 
-/* TRIES: the receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
- * the command goes over another one, so the sender's next commands wait. */
-void session_begin_lease(struct session *s)
-{
-	onward_write(s->onward, s->held, s->held_len); /* a failure comes as on_lost */
-	if (s->state == SESSION_TRIES) {
-		deadline_cancel(&s->deadline);
-		onward_expect(s->onward, s->home->conf->outward.command_ms);
-		return;
-	}
-	begin_transaction(s);
-	session_go_on(s);
-}
-
 /* TRIES: no reply, or a 421, which is nothing that this sender did. */
-static void try_again(struct session *s)
+static void lease_try_again(struct session *s)
 {
 	s->onward = NULL;
 	s->tx.rules.one_by_one = 0;
@@ -90,7 +82,7 @@ static void on_room(void *ctx)
 /* The end of a transaction */
 
 /* The connection goes to the session whose turn it is. */
-static void give_back(struct session *s)
+static void lease_give_back(struct session *s)
 {
 	struct onward *o = s->onward;
 	s->onward = NULL;
@@ -99,14 +91,8 @@ static void give_back(struct session *s)
 	destination_take_back(s->destination, o);
 }
 
-void session_return_lease(struct session *s)
-{
-	session_move(s, SESSION_TALKS);
-	give_back(s);
-}
-
 /* The receiver may have taken it. The sender gets a temporary failure, and so does a session that asks later. */
-static void note_doubt(struct session *s, enum smtp_own why)
+static void lease_note_doubt(struct session *s, enum smtp_own why)
 {
 	uint8_t out[SMTP_REPLY_LINE_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -128,7 +114,7 @@ void session_abort(struct session *s)
 	}
 	s->onward = NULL;
 	if (s->tx.state == SMTP_TX_DOT)
-		note_doubt(s, SMTP_OWN_BACKEND_LOST);
+		lease_note_doubt(s, SMTP_OWN_BACKEND_LOST);
 	else if (s->state == SESSION_TRIES || !smtp_tx_is_checkpoint(&s->tx))
 		s->home->counters->aborted++;
 	if (s->state != SESSION_TRIES && smtp_tx_is_checkpoint(&s->tx)) { /* it was kept between transactions */
@@ -140,7 +126,7 @@ void session_abort(struct session *s)
 	destination_take_back(s->destination, o);
 }
 
-static bool is_over(const struct session *s)
+static bool lease_is_over(const struct session *s)
 {
 	return s->tx.state == SMTP_TX_NONE && s->tx.queue_len == 0 && s->tx.server.lines == 0;
 }
@@ -157,7 +143,7 @@ void session_check_end(struct session *s)
 		session_end(s, SMTP_OWN_BACKEND_BROKEN);
 		return;
 	}
-	if (s->state != SESSION_LEASES || !is_over(s))
+	if (s->state != SESSION_LEASES || !lease_is_over(s))
 		return;
 	session_move(s, SESSION_TALKS);
 	session_record_end(s, s->tx.mail_code / 100 == 2 ? RECORD_ABORTED : RECORD_REFUSED);
@@ -167,7 +153,7 @@ void session_check_end(struct session *s)
 	if (s->home->queue)
 		session_expect_sender(s);
 	else if (s->home->conf->fairness == CONF_ON)
-		give_back(s);
+		lease_give_back(s);
 	else
 		onward_expect(s->onward, 0);
 	if (s->drains)
@@ -180,7 +166,7 @@ bool session_is_decision(const struct session *s, const struct smtp_server_event
 }
 
 /* The reply to the end of a message. */
-static void note_decision(struct session *s, const struct smtp_server_event *e)
+static void lease_note_decision(struct session *s, const struct smtp_server_event *e)
 {
 	const unsigned code = e->line.code;
 	struct smtpproxy_counters *c = s->home->counters;
@@ -199,10 +185,10 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 
 /* The sender does not get the reply. Others can use the connection, unless the reply has left the transaction open,
  * which no session can continue. */
-static void finish_alone(struct session *s)
+static void lease_finish_alone(struct session *s)
 {
-	if (is_over(s))
-		give_back(s);
+	if (lease_is_over(s))
+		lease_give_back(s);
 	else
 		session_abort(s);
 	session_finish_alone(s);
@@ -222,7 +208,7 @@ static void on_line(struct session *s, const struct smtp_server_event *e)
 			s->onward->refusals = 0;
 	}
 	if (session_is_decision(s, e)) /* before the sender has it */
-		note_decision(s, e);
+		lease_note_decision(s, e);
 	if (!hides)
 		session_write(s, e->line.wire.at, e->line.wire.len);
 	else if (e->line.is_last)
@@ -275,7 +261,7 @@ void session_decide(struct session *s, struct smtp_span reply)
 	onward_forget_name(s->onward); /* EHLO ends the transaction that it has begun */
 	session_answer(s, reply.at, reply.len);
 	if (s->state == SESSION_ALONE) {
-		finish_alone(s);
+		lease_finish_alone(s);
 		return;
 	}
 	session_check_end(s);
@@ -287,13 +273,13 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	struct session *s = ctx;
 	const enum session_state before = (enum session_state)s->state;
 	if (before == SESSION_TRIES && len >= 3 && memcmp(data, "421", 3) == 0) {
-		drop_receiver(s);
-		try_again(s);
+		lease_drop(s);
+		lease_try_again(s);
 		return;
 	}
 	if (before == SESSION_TRIES) {
 		session_move(s, SESSION_LEASES);
-		begin_transaction(s);
+		lease_begin(s);
 	}
 	const size_t used = session_held_read(s, data, len);
 	data += used;
@@ -304,7 +290,7 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	if (s->state >= SESSION_LEAVES)
 		return;
 	if (s->tx.closing && s->tx.server.lines == 0) {
-		drop_receiver(s); /* it sent 421: it gets no more bytes, and the sender ends, too */
+		lease_drop(s); /* it sent 421: it gets no more bytes, and the sender ends, too */
 		if (s->state == SESSION_ALONE)
 			session_finish_alone(s);
 		else
@@ -313,7 +299,7 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	}
 	if (s->state == SESSION_ALONE) {
 		if (s->tx.state != SMTP_TX_DOT && s->tx.server.lines == 0)
-			finish_alone(s);
+			lease_finish_alone(s);
 		return;
 	}
 	if (stream_pending(&s->stream) > SESSION_PENDING_MAX)
@@ -327,7 +313,7 @@ static void on_reply(void *ctx, const char *data, size_t len)
 static void end_without_receiver(struct session *s, enum smtp_own why)
 {
 	if (s->tx.state == SMTP_TX_DOT)
-		note_doubt(s, why);
+		lease_note_doubt(s, why);
 	if (s->state == SESSION_ALONE)
 		session_finish_alone(s);
 	else if (s->state != SESSION_TALKS) /* else it was kept between transactions */
@@ -336,7 +322,7 @@ static void end_without_receiver(struct session *s, enum smtp_own why)
 
 void session_lose_receiver(struct session *s, enum smtp_own why)
 {
-	drop_receiver(s);
+	lease_drop(s);
 	end_without_receiver(s, why);
 }
 
@@ -346,20 +332,38 @@ static void on_lost(void *ctx, enum smtp_own why)
 	struct onward *o = s->onward;
 	destination_note_lost(s->destination, o);
 	if (s->state == SESSION_TRIES) {
-		try_again(s);
+		lease_try_again(s);
 		return;
 	}
 	s->onward = NULL;
 	end_without_receiver(s, why);
 }
 
-static const struct onward_user user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
+static const struct onward_user lease_user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
 
-void session_lease(struct session *s, struct onward *o)
+/* TRIES: the receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
+ * the command goes over another one, so the sender's next commands wait. */
+enum smtp_own session_lease(struct session *s, struct onward *o)
 {
+	const struct smtp_client_event e = held_command_event(&s->held, s->tx.rules.parse);
 	session_move(s, o->messages > 0 ? SESSION_TRIES : SESSION_LEASES);
 	s->onward = o;
 	s->tx.rules.one_by_one = session_is_filtered(s) || !(o->greeting.has & SMTP_CAP_BIT(SMTP_CAP_PIPELINING));
 	s->pace = (struct pace){ 0 };
-	onward_lease(o, &user, s);
+	onward_lease(o, &lease_user, s);
+	const enum smtp_own lack = session_lack(s, &e.command);
+	if (lack) { /* no byte was passed on: the connection goes to the next session */
+		session_move(s, SESSION_TALKS);
+		lease_give_back(s);
+		return lack;
+	}
+	onward_write(s->onward, s->held.text, s->held.len); /* a failure comes as on_lost */
+	if (s->state == SESSION_TRIES) {
+		deadline_cancel(&s->deadline);
+		onward_expect(s->onward, s->home->conf->outward.command_ms);
+		return SMTP_OWN_NONE;
+	}
+	lease_begin(s);
+	session_go_on(s);
+	return SMTP_OWN_NONE;
 }

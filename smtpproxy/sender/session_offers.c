@@ -1,10 +1,15 @@
 /* session_offers.c: the extensions for a sender, and whether a connection to the receiver has those that the sender
  * uses. One address may have several servers with different extensions. */
+#include "smtpproxy/sender/session_offers.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "smtp/params.h"
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/session_filter.h"
+#include "smtpproxy/sender/session_lease.h"
+#include "smtpproxy/sender/session_life.h"
+#include "smtpproxy/sender/session_store.h"
 
 #define OFFERS_MAX 2048u
 
@@ -93,7 +98,7 @@ enum smtp_own session_lack(const struct session *s, const struct smtp_command *c
 	const uint32_t offered = s->onward ? s->onward->greeting.has : UINT32_MAX; /* the queue takes all */
 	const uint32_t used = c->verb == SMTP_VERB_BDAT ? SMTP_CAP_BIT(SMTP_CAP_CHUNKING) : smtp_params_extensions(c);
 	const uint32_t lacking = used & OFFERED & (~offered | hidden);
-	if (s->onward && s->sender_tls.version[0] && onward_is_too_clear(s->onward))
+	if (s->onward && s->record.sender_tls.version[0] && onward_is_too_clear(s->onward))
 		return SMTP_OWN_BACKEND_NO_TLS;
 	if (lacking & s->told)
 		return SMTP_OWN_BACKEND_CHANGED;

@@ -1,5 +1,7 @@
 /* session_store.c: deliver: queue. What a receiver would do is done here: a message is taken in full and given to the
  * queue, and the queue's answer is the reply to its end. */
+#include "smtpproxy/sender/session_store.h"
+
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -13,7 +15,10 @@
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/envelope/envelope.h"
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/session_commands.h"
+#include "smtpproxy/sender/session_filter.h"
+#include "smtpproxy/sender/session_lease.h"
+#include "smtpproxy/sender/session_life.h"
 #include "smtpproxy/sender/store_parts.h"
 
 #define ID_BYTES    8u
@@ -73,7 +78,7 @@ uint64_t session_store_taken(const struct session *s)
 }
 
 /* A reply as if a server had said it. */
-static void say(struct session *s, const char *reply)
+static void store_say(struct session *s, const char *reply)
 {
 	session_answer(s, reply, strlen(reply));
 	if (s->state == SESSION_LEASES)
@@ -95,7 +100,7 @@ void session_store_offers(const struct session *s, struct smtp_ehlo *set)
 /* MAIL and RCPT */
 
 /* Here it is, not at a receiver, that a mail with more than we offer has to end. */
-static enum smtp_own refusal_of(const struct smtp_command *c)
+static enum smtp_own store_refusal(const struct smtp_command *c)
 {
 	struct smtp_params ignored;
 
@@ -108,7 +113,7 @@ static enum smtp_own refusal_of(const struct smtp_command *c)
 
 static const struct store_parts_ops parts_ops;
 
-static struct store *begin(struct session *s, const struct smtp_command *c)
+static struct store *store_begin(struct session *s, const struct smtp_command *c)
 {
 	char client[ADDRESS_TEXT_MAX], params[SESSION_LINE_MAX + sizeof ENVELOPE_SECURED];
 	uint8_t id[ID_BYTES];
@@ -122,7 +127,7 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
 	snprintf(m->reply, sizeof m->reply, "250 2.0.0 Ok: queued as %s\r\n", m->id);
 	snprintf(params, sizeof params, "%.*s%s", (int)c->params.len, c->params.len ? c->params.at : "",
-		s->sender_tls.version[0] ? ENVELOPE_SECURED : "");
+		s->record.sender_tls.version[0] ? ENVELOPE_SECURED : "");
 	session_client_text(s, client);
 	if (!body_share_begin(&s->home->room, &m->share, &s->source) &&
 		!envelope_begin(&m->opening, smtp_span_of(s->tx.name), smtp_span_of(client), c->path.mailbox,
@@ -134,7 +139,7 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	return NULL;
 }
 
-static enum smtp_own refusal_of_mail(struct session *s, const struct smtp_command *c)
+static enum smtp_own store_refusal_of_mail(struct session *s, const struct smtp_command *c)
 {
 	struct smtpproxy_counters *counters = s->home->counters;
 
@@ -148,14 +153,14 @@ static enum smtp_own refusal_of_mail(struct session *s, const struct smtp_comman
 		counters->no_room++;
 		return SMTP_OWN_NO_ROOM;
 	}
-	return s->store || s->state != SESSION_TALKS ? SMTP_OWN_BAD_SEQUENCE : refusal_of(c);
+	return s->store || s->state != SESSION_TALKS ? SMTP_OWN_BAD_SEQUENCE : store_refusal(c);
 }
 
 void session_store_mail(struct session *s, const struct smtp_client_event *e)
 {
-	enum smtp_own refusal = refusal_of_mail(s, &e->command);
+	enum smtp_own refusal = store_refusal_of_mail(s, &e->command);
 
-	if (!refusal && !(s->store = begin(s, &e->command)))
+	if (!refusal && !(s->store = store_begin(s, &e->command)))
 		refusal = SMTP_OWN_LOCAL_ERROR;
 	if (refusal) {
 		session_answer_own(s, e, refusal);
@@ -166,11 +171,11 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 	session_record_begin(s, e->command.path.mailbox);
 	session_move(s, SESSION_LEASES);
 	smtp_tx_pass(&s->tx, e);
-	say(s, "250 2.1.0 Ok\r\n");
+	store_say(s, "250 2.1.0 Ok\r\n");
 }
 
 /* Without a domain it is ours (RFC 5321 4.5.1), unless a next hop takes all mail as it is. */
-static struct smtp_span mailbox_of(const struct session *s, const struct smtp_path *path, char *own, size_t cap)
+static struct smtp_span store_mailbox(const struct session *s, const struct smtp_path *path, char *own, size_t cap)
 {
 	const struct conf_smtpproxy *conf = s->home->conf;
 
@@ -182,7 +187,7 @@ static struct smtp_span mailbox_of(const struct session *s, const struct smtp_pa
 
 enum smtp_own session_store_recipient(const struct session *s, const struct smtp_command *c, struct store_recipient *to)
 {
-	const enum smtp_own refusal = refusal_of(c);
+	const enum smtp_own refusal = store_refusal(c);
 
 	if (refusal)
 		return refusal;
@@ -190,11 +195,11 @@ enum smtp_own session_store_recipient(const struct session *s, const struct smtp
 		return SMTP_OWN_BAD_SEQUENCE;
 	if (s->store->recipients >= s->home->conf->queue.recipients)
 		return SMTP_OWN_TOO_MANY_RECIPIENTS;
-	to->mailbox = mailbox_of(s, &c->path, to->own, sizeof to->own);
+	to->mailbox = store_mailbox(s, &c->path, to->own, sizeof to->own);
 	return line_name_of(&s->home->conf->queue, to->mailbox, to->line) ? SMTP_OWN_BAD_RECIPIENT : SMTP_OWN_NONE;
 }
 
-static void on_rcpt(struct session *s, const struct smtp_client_event *e)
+static void store_rcpt(struct session *s, const struct smtp_client_event *e)
 {
 	const struct smtp_command *c = &e->command;
 	struct store *m = s->store;
@@ -218,19 +223,19 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 	m->recipients++;
 	session_record_recipient(s, c);
 	smtp_tx_pass(&s->tx, e);
-	say(s, "250 2.1.5 Ok\r\n");
+	store_say(s, "250 2.1.5 Ok\r\n");
 }
 
 /* Content */
 
-static void refuse_content(struct store *m, const char *flaw)
+static void store_refuse_content(struct store *m, const char *flaw)
 {
 	body_share_resize(&m->share, m->share.taken - m->message.cap);
 	message_free(&m->message);
 	m->flaw = flaw;
 }
 
-static void append(struct store *m, const void *data, size_t len)
+static void store_append(struct store *m, const void *data, size_t len)
 {
 	const size_t most = m->session->home->conf->queue.message_size + RECEIVED_MAX;
 	int r;
@@ -240,12 +245,12 @@ static void append(struct store *m, const void *data, size_t len)
 	r = body_share_add(&m->share, &m->message, data, len, most);
 	m->session->home->counters->no_room += r == CSSL_E_FULL;
 	if (r)
-		refuse_content(m, session_flaw_of(r));
+		store_refuse_content(m, session_flaw_of(r));
 }
 
 /* A chunk may hold any bytes, but the receiver gets them by DATA. So they must not look like an end of DATA to a less
  * careful server, which would read a second mail behind it. A line with a dot alone gets its second dot then. */
-static void follow_chunk(struct store *m, const char *at, size_t len)
+static void store_follow_chunk(struct store *m, const char *at, size_t len)
 {
 	size_t taken;
 
@@ -253,39 +258,39 @@ static void follow_chunk(struct store *m, const char *at, size_t len)
 		enum smtp_data_event event = smtp_data_follow(&m->data, at, len, &taken);
 
 		if (event == SMTP_DATA_BAD)
-			refuse_content(m, said_smuggles);
+			store_refuse_content(m, said_smuggles);
 		else if (event == SMTP_DATA_END)
 			smtp_data_begin(&m->data, SMTP_DATA_SMUGGLING);
 	}
 }
 
-static void write_received(struct session *s, struct store *m)
+static void store_write_received(struct session *s, struct store *m)
 {
 	const struct sockaddr_storage client = session_client(s);
 	struct received r = { .hello = s->tx.name,
 		.client = (const struct sockaddr *)&client,
 		.by = s->home->conf->name,
 		.id = m->id,
-		.with = s->sender_tls.version[0] ? "ESMTPS" : "ESMTP",
+		.with = s->record.sender_tls.version[0] ? "ESMTPS" : "ESMTP",
 		.time = (time_t)(worker_wall_ms() / 1000) };
 	char out[RECEIVED_MAX];
 
 	if (s->tx.greeting == SMTP_VERB_HELO)
 		r.with = "SMTP";
-	append(m, out, received_write(&r, out));
+	store_append(m, out, received_write(&r, out));
 	m->head = m->message.len;
 }
 
-static void begin_content(struct session *s, enum store_content content)
+static void store_begin_content(struct session *s, enum store_content content)
 {
 	if (s->store->content != STORE_NOTHING)
 		return;
-	write_received(s, s->store);
+	store_write_received(s, s->store);
 	s->store->content = content;
 	smtp_data_begin(&s->store->data, SMTP_DATA_SMUGGLING);
 }
 
-static void end_content(struct session *s);
+static void store_end_content(struct session *s);
 
 void session_store_command(struct session *s, const struct smtp_client_event *e)
 {
@@ -295,23 +300,23 @@ void session_store_command(struct session *s, const struct smtp_client_event *e)
 	pace_count(&s->pace, e->wire.len);
 	if (verb == SMTP_VERB_RSET) {
 		smtp_tx_pass(&s->tx, e);
-		say(s, said_ok);
+		store_say(s, said_ok);
 	} else if (m->content != STORE_NOTHING &&
 		   verb != SMTP_VERB_BDAT) { /* RFC 3030 2: behind a chunk, only chunks come */
 		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
 	} else if (verb == SMTP_VERB_RCPT) {
-		on_rcpt(s, e);
+		store_rcpt(s, e);
 	} else if (!m->recipients) {
 		session_answer_own(s, e, SMTP_OWN_NO_RECIPIENTS);
 	} else if (verb == SMTP_VERB_BDAT) {
-		begin_content(s, STORE_CHUNKS);
+		store_begin_content(s, STORE_CHUNKS);
 		smtp_tx_pass(&s->tx, e);
 		if (!e->command.chunk_len) /* it is complete at once */
-			end_content(s);
+			store_end_content(s);
 	} else if (!session_held_begin(s, e)) {
-		begin_content(s, STORE_DATA);
+		store_begin_content(s, STORE_DATA);
 		smtp_tx_pass(&s->tx, e);
-		say(s, "354 End data with <CR><LF>.<CR><LF>\r\n");
+		store_say(s, "354 End data with <CR><LF>.<CR><LF>\r\n");
 	}
 }
 
@@ -321,10 +326,10 @@ void session_store_content(struct session *s, const struct smtp_client_event *e)
 		return;
 	s->home->counters->bytes += e->wire.len;
 	pace_count(&s->pace, e->wire.len);
-	append(s->store, e->wire.at, e->wire.len);
-	follow_chunk(s->store, e->wire.at, e->wire.len);
+	store_append(s->store, e->wire.at, e->wire.len);
+	store_follow_chunk(s->store, e->wire.at, e->wire.len);
 	if (e->kind == SMTP_CLIENT_CONTENT_END)
-		end_content(s);
+		store_end_content(s);
 }
 
 /* The end */
@@ -347,7 +352,7 @@ void session_store_decide(struct session *s, struct smtp_span reply)
 	session_go_on(s);
 }
 
-static void decide(struct session *s, const char *reply)
+static void store_decide(struct session *s, const char *reply)
 {
 	session_store_decide(s, smtp_span_of(reply));
 }
@@ -370,18 +375,18 @@ static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 
 	memcpy(queued, m->reply, sizeof queued); /* the decision frees it */
 	switch (outcome) {
-	case QUEUE_STORED: decide(m->session, queued); break;
+	case QUEUE_STORED: store_decide(m->session, queued); break;
 	case QUEUE_REFUSED:
 		m->session->home->counters->backups_full++;
-		decide(m->session, "452 4.3.1 No room for the message, try again later\r\n");
+		store_decide(m->session, "452 4.3.1 No room for the message, try again later\r\n");
 		break;
-	case QUEUE_LOST: decide(m->session, "421 4.3.2 Another server took over, try again\r\n"); break;
+	case QUEUE_LOST: store_decide(m->session, "421 4.3.2 Another server took over, try again\r\n"); break;
 	}
 }
 
 static const struct store_parts_ops parts_ops = { .on_progress = on_progress, .on_decided = on_decided };
 
-static void submit(struct session *s)
+static void store_submit(struct session *s)
 {
 	struct store *m = s->store;
 	struct message *all = &m->message;
@@ -406,9 +411,9 @@ static void submit(struct session *s)
 	if (!r) /* of several parts, the one that comes last needs it still */
 		return;
 	s->home->counters->queue_full += r == QUEUE_FULL;
-	decide(s, r == QUEUE_NOT_READY ? "421 4.3.2 No copy can be stored now, try again later\r\n"
-		  : r > 0              ? "452 4.3.1 The queue is full, try again later\r\n"
-				       : "451 4.3.0 Local error, try again later\r\n");
+	store_decide(s, r == QUEUE_NOT_READY ? "421 4.3.2 No copy can be stored now, try again later\r\n"
+			: r > 0              ? "452 4.3.1 The queue is full, try again later\r\n"
+					     : "451 4.3.0 Local error, try again later\r\n");
 }
 
 /* Our Received field stands in front of the message. */
@@ -423,7 +428,7 @@ static void name_mbox_line(struct store *m)
 	len = message_mbox_line((struct smtp_span){ all->at + m->head, all->len - m->head }, name);
 	if (len == 0)
 		return;
-	append(m, name, len);
+	store_append(m, name, len);
 	if (m->flaw)
 		return;
 	memmove(all->at + m->head + len, all->at + m->head, all->len - len - m->head);
@@ -431,44 +436,44 @@ static void name_mbox_line(struct store *m)
 }
 
 /* All of it has come, and nobody else has to judge it. */
-static void finish_content(struct session *s)
+static void store_finish_content(struct session *s)
 {
 	name_mbox_line(s->store);
 	s->home->counters->smuggling += s->store->flaw == said_smuggles;
 	if (s->store->flaw)
-		decide(s, s->store->flaw);
+		store_decide(s, s->store->flaw);
 	else
-		submit(s);
+		store_submit(s);
 }
 
-static void end_content(struct session *s)
+static void store_end_content(struct session *s)
 {
 	if (s->tx.state != SMTP_TX_DOT) { /* a chunk that is not the last one, or does not count */
-		say(s, said_ok);
+		store_say(s, said_ok);
 		return;
 	}
 	session_move(s, SESSION_DECIDES);
 	session_tx_wait(s);
 	session_expect_sender(s);
-	follow_chunk(s->store, "\r\n", 2); /* DATA ends the last line, too */
-	finish_content(s);
+	store_follow_chunk(s->store, "\r\n", 2); /* DATA ends the last line, too */
+	store_finish_content(s);
 }
 
 void session_store_judged(struct session *s, const struct message *judged)
 {
 	struct smtp_span piece;
 
-	begin_content(s, STORE_JUDGED);
+	store_begin_content(s, STORE_JUDGED);
 	for (size_t i = 0; message_piece(judged, i, &piece); i++)
 		if (piece.len > 0)
-			append(s->store, piece.at, piece.len);
+			store_append(s->store, piece.at, piece.len);
 	deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
-	finish_content(s);
+	store_finish_content(s);
 }
 
 void session_store_expire(struct session *s)
 {
 	s->home->counters->stores_expired++;
 	store_parts_withdraw(&s->store->parts);
-	decide(s, "451 4.3.0 The copies were not confirmed in time, try again later\r\n");
+	store_decide(s, "451 4.3.0 The copies were not confirmed in time, try again later\r\n");
 }

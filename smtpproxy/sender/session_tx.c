@@ -1,4 +1,6 @@
 /* session_tx.c: names, decisions and questions of one session. All sessions of one id are in its entry's list. */
+#include "smtpproxy/sender/session_tx.h"
+
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -8,7 +10,9 @@
 #include "net/container_of.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/queue/queue.h"
-#include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/session_commands.h"
+#include "smtpproxy/sender/session_lease.h"
+#include "smtpproxy/sender/session_life.h"
 
 #define UNIQUE_ID_MAX (SMTP_TX_ID_MAX / 2)
 
@@ -54,7 +58,7 @@ void session_tx_wait(struct session *s)
 }
 
 /* Answers the session's question, as if a server had sent it. */
-static void say_fate(struct session *s, enum smtp_fate fate, struct smtp_span reply)
+static void tx_say_fate(struct session *s, enum smtp_fate fate, struct smtp_span reply)
 {
 	uint8_t out[SMTP_REPLY_LINE_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -78,7 +82,7 @@ static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 		fate = SMTP_FATE_DECIDED;
 	else if (s->named.is_own && (r == QUEUE_NONE || (r == QUEUE_FORGOTTEN_HERE && !forgets)))
 		fate = SMTP_FATE_NEVER; /* it was not decided here before, and nothing of it is in the queue */
-	say_fate(s, fate, (struct smtp_span){ reply, len });
+	tx_say_fate(s, fate, (struct smtp_span){ reply, len });
 }
 
 int session_tx_reopen(struct session *s)
@@ -121,7 +125,7 @@ void session_tx_leave(struct session *s)
 
 /* From now on, transactions that other sessions of the entry have not sent completely have no effect. @asker may be
  * NULL. True when one of them has sent transaction @number completely, and its decision is still to come. */
-static bool fence(struct tx_entry *e, const struct session *asker, uint64_t number)
+static bool tx_fence(struct tx_entry *e, const struct session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;
 	bool waits = false;
@@ -161,49 +165,49 @@ static void on_fate(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span r
 	const bool is_of_both = s->named.state == SESSION_TX_ASKING_BEFORE;
 	s->named.state = SESSION_TX_NONE;
 	session_move(s, SESSION_TALKS);
-	say_fate(s, is_of_both ? fate_of_both(s, fate) : fate, reply);
+	tx_say_fate(s, is_of_both ? fate_of_both(s, fate) : fate, reply);
 	session_go_on(s);
 }
 
 /* on_fate will come. */
-static void ask(struct session *s, enum session_tx_state state)
+static void tx_ask(struct session *s, enum session_tx_state state)
 {
 	s->named.state = (uint8_t)state;
 	session_move(s, SESSION_ASKS);
 }
 
 /* The process before may know it, or the queue. */
-static void ask_before(struct session *s, const struct smtp_tx_question *q)
+static void tx_ask_before(struct session *s, const struct smtp_tx_question *q)
 {
 	struct smtp_span reply = { 0 };
 	enum smtp_fate fate;
 	if (tx_entry_ask(s->named.entry, s->named.number, &reply) == SMTP_FATE_DECIDED) {
-		say_fate(s, SMTP_FATE_DECIDED, reply);
+		tx_say_fate(s, SMTP_FATE_DECIDED, reply);
 		return;
 	}
 	switch (tx_before_ask(s->home->before, q, &s->named.waiter, &fate, &reply)) {
-	case TX_BEFORE_KNOWN: say_fate(s, fate_of_both(s, fate), reply); break;
-	case TX_BEFORE_ASKED: ask(s, SESSION_TX_ASKING_BEFORE); break;
+	case TX_BEFORE_KNOWN: tx_say_fate(s, fate_of_both(s, fate), reply); break;
+	case TX_BEFORE_ASKED: tx_ask(s, SESSION_TX_ASKING_BEFORE); break;
 	case TX_BEFORE_NOTHING: answer_of_queue(s, &q->name); break;
 	}
 }
 
 /* The asker showed the key of this process's entry. It may have learned the key just now, and have named the
  * transaction before this process began. So the session asks the process before for the id alone, without the key. */
-static void ask_all(struct session *s, struct smtp_tx_question *q)
+static void tx_ask_all(struct session *s, struct smtp_tx_question *q)
 {
 	struct smtp_span reply = { 0 };
 	const enum smtp_fate fate = tx_entry_ask(s->named.entry, s->named.number, &reply);
 	s->named.is_own = fate == SMTP_FATE_NEVER;
 	if (!s->named.is_own) {
-		say_fate(s, fate, reply);
+		tx_say_fate(s, fate, reply);
 		return;
 	}
 	q->entry[0] = '\0';
-	ask_before(s, q);
+	tx_ask_before(s, q);
 }
 
-static enum smtp_own refusal(const struct session *s, const struct smtp_command *c, struct smtp_tx_question *q)
+static enum smtp_own tx_refusal(const struct session *s, const struct smtp_command *c, struct smtp_tx_question *q)
 {
 	if (!s->named.entry)
 		return SMTP_OWN_NOT_TRUSTED;
@@ -217,7 +221,7 @@ static enum smtp_own refusal(const struct session *s, const struct smtp_command 
 void session_tx_question(struct session *s, const struct smtp_client_event *e)
 {
 	struct smtp_tx_question q;
-	const enum smtp_own own = refusal(s, &e->command, &q);
+	const enum smtp_own own = tx_refusal(s, &e->command, &q);
 	if (own) {
 		session_answer_own(s, e, own);
 		return;
@@ -226,13 +230,13 @@ void session_tx_question(struct session *s, const struct smtp_client_event *e)
 	s->named.number = q.name.number;
 	s->named.is_own = 0;
 	s->named.waiter = (struct tx_waiter){ .number = q.name.number, .on_fate = on_fate };
-	if (fence(s->named.entry, s, q.name.number)) {
+	if (tx_fence(s->named.entry, s, q.name.number)) {
 		tx_entry_wait(s->named.entry, &s->named.waiter);
-		ask(s, SESSION_TX_ASKING);
+		tx_ask(s, SESSION_TX_ASKING);
 	} else if (strcmp(q.entry, s->named.entry->key) != 0) {
-		ask_before(s, &q);
+		tx_ask_before(s, &q);
 	} else {
-		ask_all(s, &q);
+		tx_ask_all(s, &q);
 	}
 }
 
@@ -304,7 +308,7 @@ void session_tx_ask_remote(struct sender_home *home, const struct remote_channel
 		smtp_span_copy(m->key, q.entry, sizeof q.entry) < 0)
 		return;
 	e = tx_ledger_find(home->ledger, q.name.id) ? tx_ledger_enter(home->ledger, q.name.id) : NULL;
-	if (e && fence(e, NULL, m->number)) {
+	if (e && tx_fence(e, NULL, m->number)) {
 		ask_for_remote(home, c, m, e, &q);
 		return;
 	}

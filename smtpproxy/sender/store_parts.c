@@ -13,7 +13,7 @@ void store_parts_begin(struct store_parts *p, struct queue *q, const struct stor
 	STAILQ_INIT(&p->list);
 }
 
-static struct store_part *find(const struct store_parts *p, const char *destination)
+static struct store_part *parts_find(const struct store_parts *p, const char *destination)
 {
 	struct store_part *part;
 	STAILQ_FOREACH(part, &p->list, next)
@@ -24,7 +24,7 @@ static struct store_part *find(const struct store_parts *p, const char *destinat
 	return part;
 }
 
-static struct store_part *make(struct store_parts *p, const char *destination, const struct envelope_text *head)
+static struct store_part *part_make(struct store_parts *p, const char *destination, const struct envelope_text *head)
 {
 	struct store_part *part = calloc(1, sizeof *part);
 	if (!part)
@@ -42,15 +42,15 @@ static struct store_part *make(struct store_parts *p, const char *destination, c
 
 size_t store_parts_cost(const struct store_parts *p, const char *destination, const struct envelope_text *head)
 {
-	return find(p, destination) ? 0 : sizeof(struct store_part) + head->cap;
+	return parts_find(p, destination) ? 0 : sizeof(struct store_part) + head->cap;
 }
 
 int store_parts_add(struct store_parts *p, const char *destination, const struct envelope_text *head,
 	struct smtp_span mailbox, struct smtp_span params)
 {
-	struct store_part *part = find(p, destination);
+	struct store_part *part = parts_find(p, destination);
 	if (!part)
-		part = make(p, destination, head);
+		part = part_make(p, destination, head);
 	return part ? envelope_add(&part->envelope, mailbox, params) : CSSL_E_NO_MEMORY;
 }
 
@@ -60,7 +60,7 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 
 /* The first part is the last one: when it is stored, the message is decided. The others go without the name of the
  * transaction. */
-static int give(struct store_parts *p, struct store_part *part, enum queue_turn turn)
+static int parts_give(struct store_parts *p, struct store_part *part, enum queue_turn turn)
 {
 	const bool is_first = part == STAILQ_FIRST(&p->list);
 	struct queue_mail mail = { .body = p->mail.body, .start = QUEUE_PARKED };
@@ -81,7 +81,7 @@ static int give(struct store_parts *p, struct store_part *part, enum queue_turn 
 	return 0;
 }
 
-static void decide(struct store_parts *p, enum queue_outcome outcome)
+static void parts_decide(struct store_parts *p, enum queue_outcome outcome)
 {
 	if (outcome == QUEUE_STORED) {
 		struct store_part *part;
@@ -100,17 +100,17 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 	int r = 0;
 	p->waiting--;
 	if (outcome != QUEUE_STORED) {
-		decide(p, outcome);
+		parts_decide(p, outcome);
 		return;
 	}
 	if (p->next)
-		r = give(p, p->next, QUEUE_TURN_NEXT);
+		r = parts_give(p, p->next, QUEUE_TURN_NEXT);
 	else if (p->waiting == 0 && p->given < p->count)
-		r = give(p, STAILQ_FIRST(&p->list), QUEUE_TURN_NEXT);
+		r = parts_give(p, STAILQ_FIRST(&p->list), QUEUE_TURN_NEXT);
 	if (r != 0)
-		decide(p, QUEUE_REFUSED);
+		parts_decide(p, QUEUE_REFUSED);
 	else if (p->waiting == 0)
-		decide(p, QUEUE_STORED);
+		parts_decide(p, QUEUE_STORED);
 	else
 		p->ops->on_progress(p);
 }
@@ -123,9 +123,9 @@ int store_parts_submit(struct store_parts *p, const struct queue_mail *mail)
 	p->state = STORE_PARTS_STORING;
 	p->next = STAILQ_NEXT(first, next);
 	if (!p->next)
-		r = give(p, first, QUEUE_TURN_NEW);
+		r = parts_give(p, first, QUEUE_TURN_NEW);
 	while (r == 0 && p->next) /* at least one of the others, and more while there is room */
-		r = give(p, p->next, p->given ? QUEUE_TURN_MORE : QUEUE_TURN_NEW);
+		r = parts_give(p, p->next, p->given ? QUEUE_TURN_MORE : QUEUE_TURN_NEW);
 	if (r == QUEUE_BUSY && p->given > 0)
 		return 0;
 	if (r != 0)

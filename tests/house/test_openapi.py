@@ -4,17 +4,17 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROUTES = ROOT / "ragent/control/routes"
 PLACEHOLDERS = {"{connection}": "ID", "{session}": "ID", "{agent}": "NAME"}
 
 
 def _routes():
-    """{"GET /v1/connections": {"limit", ...}, ...} of the C table."""
-    text = (ROOT / "ragent/control/control_routes.c").read_text()
-    table = text[text.index("routes[] = {"):text.index("#define ROUTE_COUNT")]
-    defined = dict(re.findall(r'#define (ID|NAME)\s+"(\w+)"', text))
+    """{"GET /v1/connections": {"limit", ...}, ...} of the C tables."""
+    defined = dict(re.findall(r'#define (ROUTE_ID|ROUTE_NAME)\s+"(\w+)"', (ROUTES / "control_route.h").read_text()))
+    tables = "".join(path.read_text() for path in sorted(ROUTES.glob("*.c")))
     found = {}
-    for method, pattern, query in re.findall(r'\{ "([A-Z]+)", ((?:"[^"]*"|ID|NAME|\s)+), \w+,\s*(\{[^}]*\})?', table):
-        path = "".join(defined.get(piece, piece.strip('"')) for piece in re.findall(r'"[^"]*"|ID|NAME', pattern))
+    for method, pattern, query in re.findall(r'\{ "([A-Z]+)", ((?:"[^"]*"|ROUTE_ID|ROUTE_NAME|\s)+), \w+,\s*(\{[^}]*\})?', tables):
+        path = "".join(defined.get(piece, piece.strip('"')) for piece in re.findall(r'"[^"]*"|ROUTE_ID|ROUTE_NAME', pattern))
         found[f"{method} {path}"] = set(re.findall(r'"(\w+)"', query))
     return found
 
@@ -46,9 +46,8 @@ def test_some_route_takes_parameters():
 
 def test_revoke_takes_the_criteria_that_sessions_are_listed_by():
     """Else people would revoke others than they have listed."""
-    routes = (ROOT / "ragent/control/control_routes.c").read_text()
-    members = (ROOT / "ragent/control/control_input_sessions.c").read_text()
-    criteria = set(re.findall(r'^\t\{ "(\w+)", read_\w+, FOUND_', members, re.M))
+    routes = (ROUTES / "routes_sessions.c").read_text()
+    criteria = set(re.findall(r'^\t\{ "(\w+)", criterion_\w+, FOUND_', routes, re.M))
     assert len(criteria) >= 9
     for path, beside in (("/v1/sessions", {"limit", "after"}), ("/v1/sessions/count", set())):
         row = re.search(r'\{ "GET", "%s", \w+,\s*\{([^}]*)\}' % re.escape(path), routes).group(1)

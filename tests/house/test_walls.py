@@ -18,8 +18,12 @@ WALLS = {
         "worker": {"", "link", "dispatch", "connection", "keeper"},
         "handover": {"", "link", "dispatch", "keeper", "connection", "worker"},
         "dashboard": set(),
-        "control": {"", "link", "dispatch", "connection", "keeper", "worker", "dashboard"},
-        "process": {"", "link", "dispatch", "connection", "keeper", "worker", "handover", "control"},
+        "control/access": set(),  # judges claims: no RAgent, no socket
+        "control/http": {"", "control/access"},  # whatever is asked
+        "control/operations": {"", "link", "dispatch", "connection", "keeper", "worker", "control/http"},
+        "control/routes": {"dashboard", "control/access", "control/http", "control/operations"},
+        "control": {"control/access", "control/http", "control/operations", "control/routes"},
+        "process": {"", "link", "dispatch", "connection", "keeper", "worker", "handover", "control", "control/access", "control/operations"},
     },
     "sslagent": {
         "": set(),  # counters.h
@@ -100,6 +104,7 @@ def test_no_folder_includes_upward():
     ("ragent/link/link.c", "ragent/connection/connection.h"),
     ("ragent/counters.h", "ragent/link/link.h"),
     ("ragent/connection/connection.c", "ragent/control/control.h"),
+    ("ragent/control/http/control_exchange.c", "ragent/control/routes/control_routes.h"),
     ("ragent/a_new_folder/file.c", "ragent/link/link.h"),
     ("sslagent/sessions/store.c", "sslagent/cluster/cluster.h"),
     ("sslagent/connection/connection.h", "sslagent/process/agent_internal.h"),

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "ragent/control/control.h"
-#include "ragent/control/operations.h"
+#include "ragent/control/operations/operations.h"
 #include "tests/unit/net/fixture.h"
 
 #define ID_TEXT "000102030405060708090a0b0c0d0e0f"

@@ -44,9 +44,11 @@ START_TEST(a_successors_file_is_not_removed)
 }
 END_TEST
 
+static struct operations not_asked;
+
 static struct control *second(char error[static 256])
 {
-	return control_create(w, -1, control_path, NULL, NULL, error, 256);
+	return control_create(w, -1, control_path, &not_asked, NULL, error, 256);
 }
 
 START_TEST(a_socket_in_use_is_left_alone)
@@ -97,7 +99,7 @@ START_TEST(a_path_that_is_too_long_is_refused)
 	char path[200], error[300];
 	memset(path, 'x', sizeof path - 1);
 	path[sizeof path - 1] = '\0';
-	ck_assert_ptr_null(control_create(w, -1, path, NULL, NULL, error, sizeof error));
+	ck_assert_ptr_null(control_create(w, -1, path, &not_asked, NULL, error, sizeof error));
 	ck_assert_ptr_nonnull(strstr(error, "path longer than 107 bytes"));
 }
 END_TEST

@@ -196,7 +196,7 @@ static void mail_comes_with_tls(enum smtpproxy_tls tls)
 {
 	session_conf->outward.tls = tls;
 	sender_comes(0, DOOR_RELAYS);
-	strcpy(session_of(0)->sender_tls.version, "TLSv1.3");
+	strcpy(session_of(0)->record.sender_tls.version, "TLSv1.3");
 	sender_greets(0, PIPELINING);
 	sender_says(0, MAIL);
 }
@@ -261,7 +261,7 @@ static void has_sent_none(uint16_t count, const char *offers)
 {
 	sender_comes(0, DOOR_RELAYS);
 	sender_greets(0, offers);
-	session_of(0)->empty = count;
+	session_of(0)->record.empty = count;
 }
 
 START_TEST(a_part_of_a_message_is_no_message)
