@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "net/log_line.h"
+#include "proto/ids.h"
 
 #define VALUE_MAX   1024u
 #define ENDING_ROOM 32u /* for the mark of a cut line, the bracket and the newline */
@@ -275,7 +276,7 @@ static void put_member(struct log_line *l, const char *key, const char *value)
 	put_quoted(l, value, strlen(value));
 }
 
-void log_line_begin(struct log_line *l, enum log_level level, const char *component, const char *node,
+void log_line_begin(struct log_line *l, const char *level, const char *component, const char *node,
 	const uint8_t *connection, const char *event)
 {
 	char time[32], id[2 * CONNECTION_ID_LEN + 1] = "";
@@ -284,8 +285,8 @@ void log_line_begin(struct log_line *l, enum log_level level, const char *compon
 	format_time(time);
 	if (connection)
 		sodium_bin2hex(id, sizeof id, connection, CONNECTION_ID_LEN);
-	const char *const begin[] = { json ? "{\"time\":\"" : "", time, json ? "\",\"level\":\"" : " ",
-		log_level_name(level), json ? "\"" : " " };
+	const char *const begin[] = { json ? "{\"time\":\"" : "", time, json ? "\",\"level\":\"" : " ", level,
+		json ? "\"" : " " };
 	const char *const text[] = { component, node[0] ? "/" : "", node, connection ? " connection " : "", id, ": ",
 		event };
 	for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
