@@ -19,7 +19,7 @@
 #include "net/log.h"
 #include "net/socket.h"
 #include "net/timer.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 
 #define ACCEPTS_PER_TURN 64u
 #define STARVED_RETRY_MS 100u

@@ -19,7 +19,7 @@
 #define CSSL_NET_STREAM_INSIDE_H
 
 #include "net/stream.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 
 enum stream_reading {
 	READING_STOPPED,

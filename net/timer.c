@@ -2,8 +2,6 @@
 #include <stdlib.h>
 
 #include "net/timer.h"
-#include "net/wheel.h"
-#include "net/worker_inside.h"
 
 #define NS_PER_MS 1000000u
 
@@ -58,8 +56,7 @@ void timer_stop(struct timer *t)
 
 void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms)
 {
-	wheel_set(worker_wheel(w), d, worker_now_ms(w), in_ms);
-	worker_wheel_changed(w);
+	worker_set_deadline(w, d, in_ms);
 }
 
 void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms)

@@ -15,7 +15,7 @@
 #include "net/fault.h"
 #include "net/timer.h"
 #include "net/udp.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 
 #define UDP_BATCH           64u
 #define UDP_BATCHES_A_TURN  4u

@@ -3,15 +3,30 @@
 #ifndef CSSL_NET_WHEEL_H
 #define CSSL_NET_WHEEL_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-
-#include "net/timer.h"
+#include <sys/queue.h>
 
 #define WHEEL_TICK_MS    10u
 #define WHEEL_LEVEL_BITS 6u
 #define WHEEL_SLOTS      (1u << WHEEL_LEVEL_BITS)
 #define WHEEL_LEVELS     7u
 #define WHEEL_NEVER      UINT64_MAX
+
+/* An embedded deadline, all zero before use. It fires once, never early (by the time of the loop turn) and at most one
+ * tick late. Setting it again moves it; moving it into the future is nearly free. Whoever has a worker sets it by
+ * deadline_set() (net/timer.h). Cancel it before freeing its holder. */
+struct deadline {
+	LIST_ENTRY(deadline) in; /* prev NULL: not set */
+	uint64_t at_ms;
+	void (*fn)(struct deadline *d);
+};
+void deadline_cancel(struct deadline *d);
+static inline bool deadline_is_set(const struct deadline *d)
+{
+	return d->in.le_prev != NULL;
+}
 
 LIST_HEAD(wheel_slot, deadline);
 

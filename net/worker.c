@@ -17,7 +17,7 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "net/wheel.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 #include "proto/error.h"
 
 #define TURN_END_PASSES  4u
@@ -85,7 +85,7 @@ void turn_end_cancel(struct turn_end *t)
 	t->in.le_prev = NULL;
 }
 
-static void run_turn_ends_once(struct worker *w)
+static void worker_run_turn_ends(struct worker *w)
 {
 	LIST_HEAD(, turn_end) oldest_first = LIST_HEAD_INITIALIZER(oldest_first);
 	struct turn_end *t;
@@ -109,7 +109,7 @@ static void on_prepare(uv_prepare_t *prepare)
 	struct worker *w = prepare->data;
 
 	for (unsigned pass = 0; !LIST_EMPTY(&w->turn_ends) && pass < TURN_END_PASSES; pass++)
-		run_turn_ends_once(w);
+		worker_run_turn_ends(w);
 	if (LIST_EMPTY(&w->turn_ends))
 		uv_idle_stop(&w->idle);
 	else
@@ -165,7 +165,7 @@ static bool mailbox_end(struct worker *w)
 	return ended;
 }
 
-static bool may_end(const struct worker *w)
+static bool worker_may_end(const struct worker *w)
 {
 	return atomic_load(&w->stop_asked) && w->open_handles == 0;
 }
@@ -175,7 +175,7 @@ static void on_async(uv_async_t *async)
 	struct worker *w = async->data;
 
 	mailbox_empty(w);
-	if (may_end(w))
+	if (worker_may_end(w))
 		uv_stop(&w->loop);
 }
 
@@ -190,22 +190,16 @@ void worker_release(struct worker *w)
 {
 	assert(w->open_handles > 0);
 	w->open_handles--;
-	if (may_end(w))
+	if (worker_may_end(w))
 		uv_stop(&w->loop);
 }
 
 /* Deadlines */
 
-static void on_wheel_timer(uv_timer_t *timer)
-{
-	struct worker *w = timer->data;
+static void on_wheel_timer(uv_timer_t *timer);
 
-	w->wheel_wakes_ms = WHEEL_NEVER;
-	wheel_advance(&w->wheel, uv_now(&w->loop));
-	worker_wheel_changed(w);
-}
-
-void worker_wheel_changed(struct worker *w)
+/* The wheel may have to turn earlier than the loop would wake. */
+static void worker_wake_for_wheel(struct worker *w)
 {
 	uint64_t next_ms = wheel_next_ms(&w->wheel), now_ms = uv_now(&w->loop);
 
@@ -215,9 +209,24 @@ void worker_wheel_changed(struct worker *w)
 	uv_timer_start(&w->wheel_timer, on_wheel_timer, next_ms > now_ms ? next_ms - now_ms : 0, 0);
 }
 
+static void on_wheel_timer(uv_timer_t *timer)
+{
+	struct worker *w = timer->data;
+
+	w->wheel_wakes_ms = WHEEL_NEVER;
+	wheel_advance(&w->wheel, uv_now(&w->loop));
+	worker_wake_for_wheel(w);
+}
+
+void worker_set_deadline(struct worker *w, struct deadline *d, uint64_t in_ms)
+{
+	wheel_set(&w->wheel, d, uv_now(&w->loop), in_ms);
+	worker_wake_for_wheel(w);
+}
+
 /* Life */
 
-static int loop_init(struct worker *w)
+static int worker_init_loop(struct worker *w)
 {
 	int r = uv_loop_init(&w->loop);
 	if (r < 0)
@@ -241,7 +250,7 @@ struct worker *worker_create(unsigned index, const char *name)
 {
 	struct worker *w = calloc(1, sizeof *w);
 	uint8_t *read_buffer = malloc(WORKER_READ_BUFFER_LEN);
-	int r = w && read_buffer ? loop_init(w) : UV_ENOMEM;
+	int r = w && read_buffer ? worker_init_loop(w) : UV_ENOMEM;
 
 	if (r < 0) {
 		log_event(LOG_ERROR, NULL, "worker not created", "worker=%s cause=%s", name, uv_strerror(r));
@@ -266,10 +275,10 @@ int worker_run(struct worker *w)
 	int r = 0;
 
 	do {
-		while (!may_end(w))
+		while (!worker_may_end(w))
 			r = uv_run(&w->loop, UV_RUN_DEFAULT);
 		mailbox_empty(w);
-	} while (!may_end(w) || !mailbox_end(w));
+	} while (!worker_may_end(w) || !mailbox_end(w));
 	return r < 0 ? r : 0;
 }
 
@@ -389,11 +398,6 @@ uint8_t *worker_read_buffer(struct worker *w)
 struct buffers *worker_buffers(struct worker *w)
 {
 	return &w->buffers;
-}
-
-struct wheel *worker_wheel(struct worker *w)
-{
-	return &w->wheel;
 }
 
 uint64_t worker_now_ms(const struct worker *w)

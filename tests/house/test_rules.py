@@ -58,6 +58,14 @@ def test_only_net_closes_handles():
     _none(_matches(r"\buv_close\s*\(", [f for f in _files(".c", ".h") if f.parent != ROOT / "net"]))
 
 
+# A worker counts the handles on its loop, and lends the buffer that its objects read into.
+OF_HANDLES = r"\bworker_(hold|release|read_buffer|set_deadline)\s*\("
+
+
+def test_only_net_makes_handles():
+    _none(_matches(OF_HANDLES, [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] not in ("net", "tests")]))
+
+
 @pytest.mark.parametrize("folder", ["proto", "smtp"])
 def test_bytes_and_states_have_no_sockets_no_loop_no_log_no_clock(folder):
     _none(_matches(r'#include\s*(<uv\.h>|<sys/socket\.h>|"net/)|\b(clock_gettime|time|gettimeofday)\(',
