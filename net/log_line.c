@@ -14,7 +14,7 @@
 #define VALUE_MAX   1024u
 #define ENDING_ROOM 32u /* for the mark of a cut line, the bracket and the newline */
 
-static void put(struct log_line *l, const char *text, size_t len)
+static void line_put(struct log_line *l, const char *text, size_t len)
 {
 	if (l->state == LINE_CUT || len > l->cap - ENDING_ROOM - l->len) {
 		l->state = LINE_CUT;
@@ -24,9 +24,9 @@ static void put(struct log_line *l, const char *text, size_t len)
 	l->len += len;
 }
 
-static void put_text(struct log_line *l, const char *text)
+static void line_put_text(struct log_line *l, const char *text)
 {
-	put(l, text, strlen(text));
+	line_put(l, text, strlen(text));
 }
 
 /* Quoting */
@@ -75,7 +75,7 @@ static size_t put_escaped(struct log_line *l, const uint8_t *s, size_t n)
 		snprintf(escape, sizeof escape, "\\x%02x", s[0]);
 	else
 		snprintf(escape, sizeof escape, "\\u%04x", n == 0 ? 0xfffdu : code);
-	put_text(l, escape);
+	line_put_text(l, escape);
 	return l->format == LOG_JSON && n == 2 ? 2 : 1;
 }
 
@@ -83,7 +83,7 @@ static void put_quoted(struct log_line *l, const char *value, size_t len)
 {
 	const uint8_t *s = (const uint8_t *)value;
 
-	put_text(l, "\"");
+	line_put_text(l, "\"");
 	for (size_t i = 0; i < len;) {
 		size_t n = utf8_len(s + i, len - i);
 		if (n == 0 || is_control(s + i, n)) {
@@ -91,11 +91,11 @@ static void put_quoted(struct log_line *l, const char *value, size_t len)
 			continue;
 		}
 		if (s[i] == '"' || s[i] == '\\')
-			put_text(l, "\\");
-		put(l, value + i, n);
+			line_put_text(l, "\\");
+		line_put(l, value + i, n);
 		i += n;
 	}
-	put_text(l, "\"");
+	line_put_text(l, "\"");
 }
 
 /* Values */
@@ -227,11 +227,11 @@ static void put_field(struct log_line *l, const char *key, size_t key_len, const
 {
 	size_t before = l->len;
 
-	put_text(l, l->format == LOG_JSON ? ",\"" : " ");
-	put(l, key, key_len);
-	put_text(l, l->format == LOG_JSON ? "\":" : "=");
+	line_put_text(l, l->format == LOG_JSON ? ",\"" : " ");
+	line_put(l, key, key_len);
+	line_put_text(l, l->format == LOG_JSON ? "\":" : "=");
 	if (v->kind == VALUE_NUMBER || (l->format == LOG_TEXT && is_plain(v->text, v->len)))
-		put(l, v->text, v->len);
+		line_put(l, v->text, v->len);
 	else
 		put_quoted(l, v->text, v->len);
 	if (l->state == LINE_CUT)
@@ -272,7 +272,7 @@ static void format_time(char out[static 32])
 
 static void put_member(struct log_line *l, const char *key, const char *value)
 {
-	put_text(l, key);
+	line_put_text(l, key);
 	put_quoted(l, value, strlen(value));
 }
 
@@ -290,9 +290,9 @@ void log_line_begin(struct log_line *l, const char *level, const char *component
 	const char *const text[] = { component, node[0] ? "/" : "", node, connection ? " connection " : "", id, ": ",
 		event };
 	for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
-		put_text(l, begin[i]);
+		line_put_text(l, begin[i]);
 	for (size_t i = 0; !json && i < sizeof text / sizeof text[0]; i++)
-		put_text(l, text[i]);
+		line_put_text(l, text[i]);
 	if (!json)
 		return;
 	put_member(l, ",\"component\":", component);

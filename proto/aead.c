@@ -48,7 +48,7 @@ static int has_name(const EVP_CIPHER *cipher, const char *names)
 	return EVP_CIPHER_is_a(cipher, first);
 }
 
-static void take(struct aead_cipher *c, const OSSL_DISPATCH *f)
+static void cipher_take(struct aead_cipher *c, const OSSL_DISPATCH *f)
 {
 	switch (f->function_id) {
 	case OSSL_FUNC_CIPHER_NEWCTX: c->create = OSSL_FUNC_cipher_newctx(f); break;
@@ -78,7 +78,7 @@ static bool take_functions(struct aead_cipher *c)
 	if (!a || !a->algorithm_names)
 		return false;
 	for (const OSSL_DISPATCH *f = a->implementation; f->function_id; f++)
-		take(c, f);
+		cipher_take(c, f);
 	return is_whole(c);
 }
 
@@ -234,7 +234,7 @@ int aead_key_replace(struct aead_key *k, const uint8_t secret[static AEAD_SECRET
 }
 
 /* All but the tag, for both directions. */
-static int run(struct aead_key *k, const struct aead_message *m, enum aead_direction direction, uint8_t *out)
+static int aead_run(struct aead_key *k, const struct aead_message *m, enum aead_direction direction, uint8_t *out)
 {
 	int r = aead_context_begin(k->cipher, k->context, direction, NULL, m->nonce);
 
@@ -247,14 +247,14 @@ static int run(struct aead_key *k, const struct aead_message *m, enum aead_direc
 
 int aead_seal(struct aead_key *k, const struct aead_message *m, uint8_t *out, uint8_t tag[static AEAD_TAG_LEN])
 {
-	const int r = run(k, m, AEAD_SEALS, out);
+	const int r = aead_run(k, m, AEAD_SEALS, out);
 
 	return r ? r : aead_context_seal(k->cipher, k->context, tag);
 }
 
 int aead_open(struct aead_key *k, const struct aead_message *m, const uint8_t tag[static AEAD_TAG_LEN], uint8_t *out)
 {
-	int r = run(k, m, AEAD_OPENS, out);
+	int r = aead_run(k, m, AEAD_OPENS, out);
 
 	if (r == 0)
 		r = aead_context_open(k->cipher, k->context, tag);

@@ -175,7 +175,7 @@ int replay_window_check(const struct replay_window *w, uint64_t counter)
 }
 
 /* Clear the bits of [from, to), word by word. */
-static void forget(struct replay_window *w, uint64_t from, uint64_t to)
+static void window_forget(struct replay_window *w, uint64_t from, uint64_t to)
 {
 	if (to - from >= WINDOW_BITS) {
 		memset(w->bits, 0, sizeof w->bits);
@@ -195,7 +195,7 @@ int replay_window_commit(struct replay_window *w, uint64_t counter)
 	if (r < 0)
 		return r;
 	if (counter >= w->next) {
-		forget(w, w->next, counter + 1);
+		window_forget(w, w->next, counter + 1);
 		w->next = counter + 1;
 	}
 	*word_of(w, counter) |= bit_of(counter);

@@ -54,7 +54,7 @@ static const struct rule rules[256] = {
 	[FRAME_REATTACHED] = { ON_STREAM, 0, FRAME_REATTACHED_LEN, FRAME_REATTACHED_LEN },
 };
 
-static int check(const struct frame *f)
+static int frame_check(const struct frame *f)
 {
 	const struct rule *rule = &rules[f->type];
 	if (rule->place == UNKNOWN_TYPE)
@@ -75,7 +75,7 @@ int frame_parse(const uint8_t *in, size_t len, struct frame *out)
 	out->flags = in[5];
 	out->len = wire_load_u16(in + 6);
 	out->payload = in + FRAME_HEADER_LEN;
-	int r = check(out);
+	int r = frame_check(out);
 	if (r < 0)
 		return r;
 	return len - FRAME_HEADER_LEN < out->len ? FRAME_INCOMPLETE : 0;

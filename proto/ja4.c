@@ -25,7 +25,7 @@ static bool is_made_up(uint16_t value)
 	return (value & 0x0f0f) == 0x0a0a && value >> 8 == (value & 0xff);
 }
 
-static void add(struct list *l, uint16_t value)
+static void list_add(struct list *l, uint16_t value)
 {
 	if (!is_made_up(value) && l->count++ < LIST_MAX)
 		l->values[l->count - 1] = value;
@@ -36,7 +36,7 @@ static int compare(const void *a, const void *b)
 	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-static void put(crypto_hash_sha256_state *s, const char *before, uint16_t value)
+static void hash_put(crypto_hash_sha256_state *s, const char *before, uint16_t value)
 {
 	char text[8];
 
@@ -55,12 +55,12 @@ static void hash(struct list *l, struct wire_reader behind, uint8_t out[static 6
 	qsort(l->values, l->count, sizeof l->values[0], compare);
 	crypto_hash_sha256_init(&s);
 	for (size_t i = 0; i < l->count; i++)
-		put(&s, i ? "," : "", l->values[i]);
+		hash_put(&s, i ? "," : "", l->values[i]);
 	while (wire_left(&behind) >= 2) {
 		const uint16_t value = wire_u16(&behind);
 		if (is_made_up(value))
 			continue;
-		put(&s, before, value);
+		hash_put(&s, before, value);
 		before = ",";
 	}
 	crypto_hash_sha256_final(&s, whole);
@@ -86,7 +86,7 @@ static void read_extensions(const struct client_hello *h, struct list *list, str
 		struct wire_reader body = wire_sub(&r, wire_u16(&r));
 		out->count += !is_made_up(type);
 		if (type != EXT_SERVER_NAME && type != EXT_ALPN)
-			add(list, type);
+			list_add(list, type);
 		if (type == EXT_SIGNATURE_ALGORITHMS)
 			out->signatures = wire_sub(&body, wire_u16(&body));
 		if (type == EXT_SUPPORTED_VERSIONS)
@@ -113,7 +113,7 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 
 	*out = (struct ja4){ 0 };
 	for (list.count = 0; wire_left(&r) >= 2;)
-		add(&list, wire_u16(&r));
+		list_add(&list, wire_u16(&r));
 	const size_t ciphers = list.count;
 	hash(&list, (struct wire_reader){ 0 }, out->ciphers);
 	list.count = 0;

@@ -77,7 +77,7 @@ static void forget_secrets(struct opening *o)
 	sodium_memzero(&o->keys, sizeof o->keys);
 }
 
-static void move(struct opening *o, enum opening_state to)
+static void opening_move(struct opening *o, enum opening_state to)
 {
 	assert(states[o->state].may_move_to & TO(to));
 	o->state = to;
@@ -86,7 +86,7 @@ static void move(struct opening *o, enum opening_state to)
 }
 
 /* Start the transcript: the protocol, its version and the key both sides use. */
-static void begin(struct opening *o)
+static void opening_begin(struct opening *o)
 {
 	const char *id = o->ring->keys[o->key].id;
 	uint8_t psk[NOISE_KEY_LEN];
@@ -173,7 +173,7 @@ static int say_hello(struct opening *o, struct wire_reader *in, struct wire_writ
 {
 	const char *id = o->ring->keys[o->key].id;
 
-	begin(o);
+	opening_begin(o);
 	wire_put_u8(out, OPENING_VERSION);
 	wire_put_u8(out, (uint8_t)strlen(id));
 	wire_put_bytes(out, id, strlen(id));
@@ -209,7 +209,7 @@ static int answer_hello(struct opening *o, struct wire_reader *in, struct wire_w
 		return r;
 	if (!point)
 		return CSSL_E_TRUNCATED;
-	begin(o);
+	opening_begin(o);
 	mix_point(o, point);
 	r = read_theirs(o, in);
 	if (r)
@@ -306,13 +306,13 @@ int opening_step(struct opening *o, const uint8_t *in, size_t len, size_t *taken
 	}
 	if (!result)
 		result = run_step(o, &body, out, out_len);
-	move(o, result ? FAILED : states[o->state].next);
+	opening_move(o, result ? FAILED : states[o->state].next);
 	if (result)
 		return result;
 	return o->state == OPEN ? OPENING_DONE : OPENING_MORE;
 }
 
-static struct opening *create(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer)
+static struct opening *opening_make(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer)
 {
 	struct opening *o = OPENSSL_zalloc(sizeof *o);
 
@@ -327,7 +327,7 @@ static struct opening *create(const struct key_ring *ring, const struct link_hel
 struct opening *opening_start(
 	const struct key_ring *ring, unsigned key, const struct link_hello *mine, enum link_role peer)
 {
-	struct opening *o = create(ring, mine, peer);
+	struct opening *o = opening_make(ring, mine, peer);
 
 	assert(key < ring->count);
 	if (!o)
@@ -341,7 +341,7 @@ struct opening *opening_start(
 
 struct opening *opening_answer(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer)
 {
-	struct opening *o = create(ring, mine, peer);
+	struct opening *o = opening_make(ring, mine, peer);
 
 	if (!o)
 		return NULL;
@@ -367,6 +367,6 @@ int opening_result(struct opening *o, struct link_keys *out)
 	if (o->state != OPEN)
 		return CSSL_E_STATE;
 	*out = o->keys;
-	move(o, TAKEN);
+	opening_move(o, TAKEN);
 	return 0;
 }

@@ -81,7 +81,7 @@ struct wire_writer wire_writer(uint8_t *out, size_t cap)
 }
 
 /* Room for @len bytes, or NULL and the cursor is spent. */
-static uint8_t *take(struct wire_writer *w, size_t len)
+static uint8_t *writer_take(struct wire_writer *w, size_t len)
 {
 	uint8_t *at = w->at;
 	if (!at || (size_t)(w->end - at) < len) {
@@ -94,21 +94,21 @@ static uint8_t *take(struct wire_writer *w, size_t len)
 
 void wire_put_u8(struct wire_writer *w, uint8_t v)
 {
-	uint8_t *p = take(w, 1);
+	uint8_t *p = writer_take(w, 1);
 	if (p)
 		p[0] = v;
 }
 
 void wire_put_u16(struct wire_writer *w, uint16_t v)
 {
-	uint8_t *p = take(w, 2);
+	uint8_t *p = writer_take(w, 2);
 	if (p)
 		wire_store_u16(p, v);
 }
 
 void wire_put_u24(struct wire_writer *w, uint32_t v)
 {
-	uint8_t *p = take(w, 3);
+	uint8_t *p = writer_take(w, 3);
 	if (!p)
 		return;
 	p[0] = (uint8_t)(v >> 16);
@@ -117,28 +117,28 @@ void wire_put_u24(struct wire_writer *w, uint32_t v)
 
 void wire_put_u32(struct wire_writer *w, uint32_t v)
 {
-	uint8_t *p = take(w, 4);
+	uint8_t *p = writer_take(w, 4);
 	if (p)
 		wire_store_u32(p, v);
 }
 
 void wire_put_u64(struct wire_writer *w, uint64_t v)
 {
-	uint8_t *p = take(w, 8);
+	uint8_t *p = writer_take(w, 8);
 	if (p)
 		wire_store_u64(p, v);
 }
 
 void wire_put_bytes(struct wire_writer *w, const void *in, size_t len)
 {
-	uint8_t *p = take(w, len);
+	uint8_t *p = writer_take(w, len);
 	if (p && len)
 		memcpy(p, in, len);
 }
 
 uint8_t *wire_put_room(struct wire_writer *w, size_t len)
 {
-	return take(w, len);
+	return writer_take(w, len);
 }
 
 ptrdiff_t wire_writer_len(const struct wire_writer *w)
