@@ -103,6 +103,7 @@ int blocked_unpack(struct blocked *b, uint64_t boot_id, const uint8_t *packed, s
 			return CSSL_E_RANGE;
 	pthread_mutex_lock(&lock);
 	const uint64_t made_ns = wire_load_u64(packed);
+	/* one RAgent sends its list over several links: an older one may come last */
 	const bool is_old = boot_id == b->boot_id && made_ns < b->made_ns;
 	for (unsigned i = 0; !is_old && i < BLOCKED_MAX; i++) {
 		atomic_store(&b->at[i].until_ms, 0);

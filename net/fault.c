@@ -247,7 +247,7 @@ static char *parse_argument(struct rule *r, const struct action_row *a, char *wo
 	if (!word)
 		return word;
 	chance = strtod(word, &end);
-	if (*end || end == word)
+	if (*end || end == word) /* the chance was left out: this word begins the options */
 		return word;
 	if (!(chance >= 0 && chance <= 1))
 		bad_rule(line, "expected a probability", word);

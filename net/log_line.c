@@ -41,6 +41,7 @@ static size_t utf8_len(const uint8_t *s, size_t len)
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
+	/* longer than it need be, a surrogate, or above U+10FFFF (RFC 3629 section 3) */
 	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
 		(s[0] == 0xf4 && s[1] > 0x8f))
 		return 0;
@@ -289,6 +290,7 @@ void log_line_begin(struct log_line *l, const char *level, const char *component
 		json ? "\"" : " " };
 	const char *const text[] = { component, node[0] ? "/" : "", node, connection ? " connection " : "", id, ": ",
 		event };
+	/* both formats begin alike, with words of ours; what may need an escape is a member in JSON */
 	for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
 		line_put_text(l, begin[i]);
 	for (size_t i = 0; !json && i < sizeof text / sizeof text[0]; i++)

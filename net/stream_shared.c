@@ -55,6 +55,7 @@ bool stream_shared_stage(struct stream *s, const void *data, size_t len)
 	uint8_t *room = rings_room(s->rings, &room_len);
 	if (s->out.end + len > room_len)
 		return false;
+	/* sealed in private memory, and only then copied to where the other process can write (laws 1 and 12) */
 	if (s->out.end)
 		memcpy(room, s->out.data, s->out.end);
 	memcpy(room + s->out.end, data, len);

@@ -338,7 +338,7 @@ void stream_flush_now(struct stream *s)
 	if (s->rings && stream_shared_is_full(s))
 		return;
 	write_let_owner_add(s);
-	if (!write_may_flush(s))
+	if (!write_may_flush(s)) /* the owner may have closed it */
 		return;
 	const bool waits = s->out.end > 0 || (s->rings && rings_staged(s->rings) > 0);
 	if ((waits || s->state == STREAM_SHUTTING) && stream_fault_holds_write(s))

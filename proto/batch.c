@@ -125,6 +125,7 @@ int batch_seal_from(struct batch_cipher *c, uint8_t *buf, const uint8_t *plain, 
 	wire_store_u32(buf, (uint32_t)len);
 	nonce_write(nonce, c->count);
 	r = aead_seal(c->aead_key, &m, body, body + len);
+	/* counted before anybody sees the batch: no second one is sealed with this nonce (law 1) */
 	if (!r)
 		r = count_batch(c);
 	return r ? failed(c, r) : 0;
@@ -170,7 +171,7 @@ int batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN
 
 	if (c->state != IN_USE)
 		return CSSL_E_STATE;
-	c->state = SAVED;
+	c->state = SAVED; /* from here on only the copy may seal (law 1) */
 	wire_put_u8(&w, (uint8_t)c->aead);
 	wire_put_u24(&w, 0);
 	wire_put_u32(&w, c->batches_per_key);

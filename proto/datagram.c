@@ -75,6 +75,7 @@ static int seal_check(const struct datagram_key *k, const struct datagram_header
 		return CSSL_E_TOO_LONG;
 	if (h->counter > DATAGRAM_COUNTER_MAX)
 		return CSSL_E_EXHAUSTED;
+	/* counter and worker are the nonce: no counter twice, no other worker with this object (law 1) */
 	if (h->counter < k->next || (k->worker != NO_WORKER && k->worker != h->worker))
 		return CSSL_E_UNSAFE;
 	return 0;
