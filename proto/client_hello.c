@@ -210,7 +210,7 @@ static int scan_part(const uint8_t *in, size_t len, struct tls_record_header *pa
 }
 
 /* Find the message of which the first record holds only a part. */
-static int gather(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct message *m)
+static int hello_gather(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct message *m)
 {
 	struct wire_writer w = wire_writer(scratch, scratch_len);
 	struct tls_record_header part;
@@ -256,7 +256,7 @@ int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t sc
 	struct message m = { .at = in + TLS_RECORD_HEADER_LEN, .have = first.length };
 	r = message_check(&m);
 	if (r == CLIENT_HELLO_INCOMPLETE)
-		r = gather(in, len, scratch, scratch_len, &m);
+		r = hello_gather(in, len, scratch, scratch_len, &m);
 	if (r != 0)
 		return r;
 	return client_hello_read(m.at, m.have, out);
