@@ -3,8 +3,6 @@
 
 #include "net/timer.h"
 
-#define NS_PER_MS 1000000u
-
 struct timer {
 	uv_timer_t uv;
 	struct worker *worker;
@@ -52,16 +50,4 @@ void timer_stop(struct timer *t)
 {
 	if (t && !uv_is_closing((uv_handle_t *)&t->uv))
 		uv_close((uv_handle_t *)&t->uv, on_timer_closed);
-}
-
-void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms)
-{
-	worker_set_deadline(w, d, in_ms);
-}
-
-void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms)
-{
-	uint64_t next_ms = uv_hrtime() / NS_PER_MS + 1; /* both clocks are CLOCK_MONOTONIC */
-
-	deadline_set(w, d, next_ms - worker_now_ms(w) + in_ms);
 }

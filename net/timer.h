@@ -15,10 +15,4 @@ struct timer *timer_start(struct worker *w, void (*fn)(void *ctx), void *ctx, ui
 void timer_set_every(struct timer *t, uint64_t every_ms);
 void timer_stop(struct timer *t); /* NULL is legal; fn is not called again; memory is freed after the handle closed */
 
-/* Set or move it. Cancel it (net/wheel.h) before freeing its holder. */
-void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms);
-/* The same, but at least @in_ms pass by the clock. The time of a loop turn is that of its beginning, so an ordinary
- * deadline that is set late in a turn fires early by the length of that turn. For delays that somebody asked for. */
-void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms);
-
 #endif

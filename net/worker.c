@@ -23,6 +23,7 @@
 
 #define TURN_END_PASSES  4u
 #define BUSY_INTERVAL_NS UINT64_C(1000000000)
+#define NS_PER_MS        1000000u
 
 struct busy {
 	uint64_t wall_ns, cpu_ns;
@@ -163,10 +164,17 @@ static void on_wheel_timer(uv_timer_t *timer)
 	worker_wake_for_wheel(w);
 }
 
-void worker_set_deadline(struct worker *w, struct deadline *d, uint64_t in_ms)
+void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms)
 {
 	wheel_set(&w->wheel, d, uv_now(&w->loop), in_ms);
 	worker_wake_for_wheel(w);
+}
+
+void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms)
+{
+	uint64_t next_ms = uv_hrtime() / NS_PER_MS + 1; /* both clocks are CLOCK_MONOTONIC */
+
+	deadline_set(w, d, next_ms - uv_now(&w->loop) + in_ms);
 }
 
 /* Life */

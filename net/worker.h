@@ -86,8 +86,4 @@ void worker_release(struct worker *w);
 /* WORKER_READ_BUFFER_LEN bytes, good until the callback that reads into them returns. */
 uint8_t *worker_read_buffer(struct worker *w);
 
-/* Put it into the worker's wheel; the loop wakes in time. */
-struct deadline;
-void worker_set_deadline(struct worker *w, struct deadline *d, uint64_t in_ms);
-
 #endif
