@@ -1,4 +1,4 @@
-/* timer.c: timers with a handle of their own, and a worker's deadline wheel made to run. */
+/* timer.c: timers with a handle of their own. */
 #include <stdlib.h>
 
 #include "net/timer.h"

@@ -1,5 +1,5 @@
-/* timer.h: repeating timers, and deadlines that are cheap enough for each connection to have one (each worker has a
- * wheel with ticks of 10 ms). */
+/* timer.h: timers, each with a handle of its own. A deadline (net/wheel.h) is cheap enough for each connection to have
+ * one. */
 #ifndef CSSL_NET_TIMER_H
 #define CSSL_NET_TIMER_H
 
