@@ -55,6 +55,7 @@ DEFINED_TWICE = {
     "control_create", "control_destroy", "control_fd", "link_close", "link_fail", "link_send_message", "main",
 }
 
+OF_ITS_FOLDER = re.compile(r"\bFor the files of [\w ]+ only\b")
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)\s*")
 DEFINED = re.compile(r"^(?!static\b|typedef\b)[a-z_][\w \*]*?\b(\w+)\((?:[^;{}])*?\)\n\{", re.M)
 STATIC = re.compile(r"^static [\w \*]*?\b(\w+)\([^;{}]*\)\n\{", re.M)
@@ -106,6 +107,13 @@ def for_whole_rooms(paths, rooms):
     return {path for path in paths if room_of(path, rooms) and WHOLE_ROOM.search(path)}
 
 
+def taken_from_outside(sources):
+    """Includes, from other folders, of headers that say in their first comment that they are for the files of one thing only."""
+    own = {path for path, text in sources.items() if path.endswith(".h") and OF_ITS_FOLDER.search(" ".join(text.partition("*/")[0].replace("*", " ").split()))}
+    return [f"{path}: {header}" for path, text in sources.items() for header in INCLUDE.findall(text)
+            if header in own and header.rpartition("/")[0] != path.rpartition("/")[0]]
+
+
 def bare(sources):
     """path:name of each static function whose name says only what it does, not to what."""
     return [f"{path}: {name}" for path, text in sources.items() for name in sorted(set(STATIC.findall(plain(text)))) if name in BARE_VERBS]
@@ -148,6 +156,10 @@ def test_headers_are_narrow_or_no_wider_than_they_were(sources):
 
 def test_no_header_is_for_the_inside_of_a_whole_room(sources):
     assert for_whole_rooms(sources, EXTERNAL_MAX) == WHOLE_ROOMS
+
+
+def test_what_is_for_the_files_of_one_thing_stays_there(sources):
+    assert not taken_from_outside(sources)
 
 
 def test_static_names_say_whose_they_are(sources):
@@ -220,6 +232,12 @@ def test_a_planted_wide_header_is_found():
 
 def test_a_planted_header_of_a_whole_room_is_found():
     assert for_whole_rooms({"net/pond/pond_inside.h", "net/pond/pond.h", "csslctl/pond_internal.h"}, ["net"]) == {"net/pond/pond_inside.h"}
+
+
+def test_a_planted_taker_from_outside_is_found():
+    made = {"net/pond/frogs.h": "/* frogs.h: frogs. For the files of a\n * pond only. */\n", "net/pond/pond.c": '#include "net/pond/frogs.h"\n',
+            "net/lake/lake.c": '#include "net/pond/frogs.h"\n'}
+    assert taken_from_outside(made) == ["net/lake/lake.c: net/pond/frogs.h"]
 
 
 def test_a_planted_second_meaning_is_found():
