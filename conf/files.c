@@ -15,6 +15,7 @@
 #include "conf/conf.h"
 #include "conf/key_file.h"
 #include "conf/smtpproxy.h"
+#include "net/log_file.h"
 #include "proto/error.h"
 
 #define WHY_MAX 512u

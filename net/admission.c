@@ -122,7 +122,7 @@ static bool source_key(const struct client_address *from, unsigned width, struct
 }
 
 /* NULL: there is none. */
-static struct source *find(const struct admission *a, const struct source *key, uint64_t *hash)
+static struct source *source_find(const struct admission *a, const struct source *key, uint64_t *hash)
 {
 	crypto_shorthash((uint8_t *)hash, key->bytes, sizeof key->bytes, a->hash_key);
 	struct table_link *l = table_first(&a->sources, *hash);
@@ -134,7 +134,7 @@ static struct source *find(const struct admission *a, const struct source *key, 
 static int enter_locked(struct admission *a, const struct source *key, uint32_t max)
 {
 	uint64_t hash;
-	struct source *s = find(a, key, &hash);
+	struct source *s = source_find(a, key, &hash);
 
 	if (s && s->count >= max)
 		return CSSL_E_FULL;
@@ -156,7 +156,7 @@ static int enter_locked(struct admission *a, const struct source *key, uint32_t 
 static void leave_locked(struct admission *a, const struct source *key)
 {
 	uint64_t hash;
-	struct source *s = find(a, key, &hash);
+	struct source *s = source_find(a, key, &hash);
 
 	if (!s || --s->count > 0)
 		return;

@@ -88,7 +88,7 @@ bool audit_active(void)
 	return true;
 }
 
-static void append(struct audit_row *row)
+static void audit_append(struct audit_row *row)
 {
 	uint8_t kind = row->kind;
 
@@ -135,7 +135,7 @@ static void sealed(enum audit_kind kind, const struct audit_sealing *s, const ui
 		crypto_generichash(row.key_id, sizeof row.key_id, s->key, s->key_len, NULL, 0);
 		memcpy(row.nonce, s->nonce, sizeof row.nonce);
 	}
-	append(&row);
+	audit_append(&row);
 }
 
 void audit_shared(const uint8_t *memory, size_t len)
@@ -182,7 +182,7 @@ void audit_left(enum audit_kind how, const uint8_t connection[16], uint32_t epoc
 	if (!audit_active())
 		return;
 	struct audit_row row = row_of(how, connection, epoch, NULL, 0);
-	append(&row);
+	audit_append(&row);
 }
 
 void audit_copied(const uint8_t connection[16], uint32_t epoch)
@@ -200,7 +200,7 @@ void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t 
 			return;
 		if (records[0] == RECORD_APPLICATION || records[0] == RECORD_ALERT) {
 			struct audit_row row = row_of(AUDIT_ACCEPTED, connection, epoch, records, record_len);
-			append(&row);
+			audit_append(&row);
 		}
 		records += record_len;
 		len -= record_len;

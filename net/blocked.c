@@ -20,7 +20,7 @@ static bool counts(struct blocked *b, unsigned i, uint64_t now_ms)
 	return atomic_load(&b->at[i].until_ms) > now_ms;
 }
 
-static void put(struct blocked *b, unsigned i, const struct address_net *net, uint64_t for_ms, uint64_t now_ms)
+static void blocked_put(struct blocked *b, unsigned i, const struct address_net *net, uint64_t for_ms, uint64_t now_ms)
 {
 	b->at[i].net = *net;
 	atomic_store(&b->at[i].until_ms, for_ms < BLOCKED_FOR_GOOD - now_ms ? now_ms + for_ms : BLOCKED_FOR_GOOD);
@@ -40,7 +40,7 @@ int blocked_set(struct blocked *b, const struct address_net *net, uint64_t for_m
 	if (i == BLOCKED_MAX && for_ms)
 		i = unused;
 	if (i < BLOCKED_MAX)
-		put(b, i, net, for_ms, now_ms);
+		blocked_put(b, i, net, for_ms, now_ms);
 	pthread_mutex_unlock(&lock);
 	return i < BLOCKED_MAX ? 0 : for_ms ? CSSL_E_FULL : CSSL_E_NOT_FOUND;
 }
@@ -103,6 +103,7 @@ int blocked_unpack(struct blocked *b, uint64_t boot_id, const uint8_t *packed, s
 			return CSSL_E_RANGE;
 	pthread_mutex_lock(&lock);
 	const uint64_t made_ns = wire_load_u64(packed);
+	/* one RAgent sends its list over several links: an older one may come last */
 	const bool is_old = boot_id == b->boot_id && made_ns < b->made_ns;
 	for (unsigned i = 0; !is_old && i < BLOCKED_MAX; i++) {
 		atomic_store(&b->at[i].until_ms, 0);
@@ -110,7 +111,7 @@ int blocked_unpack(struct blocked *b, uint64_t boot_id, const uint8_t *packed, s
 			continue;
 		struct address_net net = { .len = entry[0], .prefix = entry[1] };
 		memcpy(net.bytes, entry + 2, sizeof net.bytes);
-		put(b, i, &net, wire_load_u64(entry + 18), now_ms);
+		blocked_put(b, i, &net, wire_load_u64(entry + 18), now_ms);
 		entry += ENTRY_LEN;
 	}
 	if (!is_old) {

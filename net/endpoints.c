@@ -9,7 +9,7 @@
 #include "net/address.h"
 #include "proto/error.h"
 
-static void set(struct client_address *a, uint16_t *port, const struct sockaddr *from)
+static void endpoint_set(struct client_address *a, uint16_t *port, const struct sockaddr *from)
 {
 	a->len = (uint8_t)address_bytes(from, a->bytes);
 	*port = a->len ? address_port(from) : 0;
@@ -17,8 +17,8 @@ static void set(struct client_address *a, uint16_t *port, const struct sockaddr 
 
 void endpoints_from_sockets(struct endpoints *e, const struct sockaddr *client, const struct sockaddr *server)
 {
-	set(&e->client, &e->client_port, client);
-	set(&e->server, &e->server_port, server);
+	endpoint_set(&e->client, &e->client_port, client);
+	endpoint_set(&e->server, &e->server_port, server);
 }
 
 static int keep_unique_id(struct endpoints *e, const uint8_t *id, size_t len)

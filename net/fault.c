@@ -247,7 +247,7 @@ static char *parse_argument(struct rule *r, const struct action_row *a, char *wo
 	if (!word)
 		return word;
 	chance = strtod(word, &end);
-	if (*end || end == word)
+	if (*end || end == word) /* the chance was left out: this word begins the options */
 		return word;
 	if (!(chance >= 0 && chance <= 1))
 		bad_rule(line, "expected a probability", word);
@@ -353,7 +353,7 @@ static void read_rules(void)
 	fprintf(stderr, "fault rules of %jd.%09ld: %u\n", (intmax_t)seen.st_mtim.tv_sec, seen.st_mtim.tv_nsec, count);
 }
 
-static void *watch(void *arg)
+static void *fault_watch(void *arg)
 {
 	struct timespec until;
 
@@ -384,7 +384,7 @@ void fault_start(const char *node)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	watcher.state = WATCHER_ON;
-	if (pthread_create(&watcher.thread, NULL, watch, NULL) != 0)
+	if (pthread_create(&watcher.thread, NULL, fault_watch, NULL) != 0)
 		bad_rule(0, "no thread to watch it", "");
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

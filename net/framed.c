@@ -5,7 +5,7 @@
 
 #include "net/container_of.h"
 #include "net/framed.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 #include "proto/error.h"
 #include "proto/wire.h"
 

@@ -116,7 +116,7 @@ static void key_of(const struct client_address *from, uint8_t prefix_len, uint8_
 	memcpy(out + 1, from->bytes, prefix_len);
 }
 
-static struct handshake_source *find(struct handshake_limit *l, const uint8_t *key, uint64_t hash)
+static struct handshake_source *source_find(struct handshake_limit *l, const uint8_t *key, uint64_t hash)
 {
 	struct table_link *link = table_first(&l->sources, hash);
 
@@ -150,7 +150,7 @@ static struct handshake_source *source_of(
 
 	key_of(from, prefix_len, key);
 	crypto_shorthash((uint8_t *)&hash, key, sizeof key, l->hash_key);
-	struct handshake_source *s = find(l, key, hash);
+	struct handshake_source *s = source_find(l, key, hash);
 	if (s)
 		return s;
 	s = calloc(1, sizeof *s);

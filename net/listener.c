@@ -19,7 +19,7 @@
 #include "net/log.h"
 #include "net/socket.h"
 #include "net/timer.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 
 #define ACCEPTS_PER_TURN 64u
 #define STARVED_RETRY_MS 100u
@@ -236,7 +236,8 @@ struct listener *listener_create_fd(struct worker *w, int fd, const struct liste
 	return l;
 }
 
-static struct listener *create(struct worker *w, int fd, const struct listener_ops *ops, void *ctx, int *uv_error)
+static struct listener *listener_make(
+	struct worker *w, int fd, const struct listener_ops *ops, void *ctx, int *uv_error)
 {
 	if (fd < 0) {
 		*uv_error = fd;
@@ -248,13 +249,13 @@ static struct listener *create(struct worker *w, int fd, const struct listener_o
 struct listener *listener_create(struct worker *w, const struct sockaddr *address, int backlog, unsigned mode,
 	const struct listener_ops *ops, void *ctx, int *uv_error)
 {
-	return create(w, open_socket(address, backlog, mode, SOCKET_FIRST), ops, ctx, uv_error);
+	return listener_make(w, open_socket(address, backlog, mode, SOCKET_FIRST), ops, ctx, uv_error);
 }
 
 struct listener *listener_create_beside(struct worker *w, const struct sockaddr *address, int backlog,
 	const struct listener_ops *ops, void *ctx, int *uv_error)
 {
-	return create(w, open_socket(address, backlog, 0, SOCKET_BESIDE), ops, ctx, uv_error);
+	return listener_make(w, open_socket(address, backlog, 0, SOCKET_BESIDE), ops, ctx, uv_error);
 }
 
 /* The file of a UNIX socket */

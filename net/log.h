@@ -9,13 +9,14 @@
 #ifndef CSSL_NET_LOG_H
 #define CSSL_NET_LOG_H
 
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "net/log_level.h"
 #include "proto/sess_obj.h"
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
-enum log_format { LOG_TEXT, LOG_JSON };
 /* Where a line goes: with all other events, or into the access log (the lines of ended connections). */
 enum log_file { LOG_EVENTS, LOG_ACCESS, LOG_FILE_COUNT };
 
@@ -29,48 +30,30 @@ int log_open_access(const char *path);
  * again. */
 int log_reopen(void);
 
-/* Did log_open_file() make the file? */
-enum log_origin { LOG_FILE_FOUND, LOG_FILE_MADE };
-/* Open a file to append lines to, non-blocking, and make it if it is not there. Where another user can have chosen it
- * (the folder, or a link, does not belong to root, or all may write the folder), root follows no symbolic link in its
- * place (-ELOOP), and takes no file that has a second name (-EMLINK). The descriptor, or negative errno. */
-int log_open_file(const char *path, enum log_origin *origin);
-/* Could log_open_file() open it now? 0 or negative errno; -ENOENT: it is not there, and is not made. */
-int log_try_file(const char *path);
-
 /* Before root becomes that user, who could not open its files again: those that it made are given to them; those that
  * it found stay whose they are. 0 or negative errno. */
 int log_give(uid_t user, gid_t group);
 void log_close(void);
 /* 1 when lines go to this descriptor, else 0. */
 bool log_has(int fd);
-/* Set the configured level (as log_open() does), and use it from now on. */
-void log_configure_level(enum log_level level);
-enum log_level log_level_configured(void);
-/* At run time, from any thread. */
-void log_set_level(enum log_level level);
-enum log_level log_level_now(void);
-const char *log_level_name(enum log_level level); /* "info" */
 /* Change to the level named @word, or for "configured" to the configured one. 0, or -1: no such word. */
 int log_level_change(const char *word);
-int log_level_takes(const char *word); /* 1 or 0 */
-bool log_enabled(enum log_level level);
-/* The same for a line of that file: an access log of its own takes lines from LOG_INFO on, whatever the level. */
+/* log_enabled() for a line of that file: an access log of its own takes lines from LOG_INFO on, whatever the level. */
 bool log_takes(enum log_file to, enum log_level level);
 /* 1 when the lines of that file do not stand among others, else 0. */
 bool log_is_apart(enum log_file file);
 /* Lines that could not be written as a whole, because a disk or the pipe of a reader was full: nothing is left of them.
  * Behind the next event that can be written, a line tells how many. */
 uint64_t log_dropped(void);
-/* A disk that filled up took only the beginning of a line: take back its @len bytes, which this process has just
- * appended to @fd. 1; 0: it is no file, or others have written behind them. */
-bool log_take_back(int fd, size_t len);
-
 /* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: a printf format of
  * `key=value` pairs with spaces between; NULL: none. A value may mix text and conversions (%s %d %u %x %c, with
  * lengths, width and precision). A format of several words stands in quotation marks: `cause="no memory for %u"`. What
  * is printed is quoted and escaped where needed. In JSON each pair is a member, and a single %d or %u is a number. */
 void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* The same into that file, whatever the level: for kinds of lines that ask log_takes() before. */
+void log_write_va(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
+	const char *fields, va_list args) __attribute__((format(printf, 5, 0)));
 
 #endif

@@ -9,11 +9,12 @@
 #include <time.h>
 
 #include "net/log_line.h"
+#include "proto/ids.h"
 
 #define VALUE_MAX   1024u
 #define ENDING_ROOM 32u /* for the mark of a cut line, the bracket and the newline */
 
-static void put(struct log_line *l, const char *text, size_t len)
+static void line_put(struct log_line *l, const char *text, size_t len)
 {
 	if (l->state == LINE_CUT || len > l->cap - ENDING_ROOM - l->len) {
 		l->state = LINE_CUT;
@@ -23,9 +24,9 @@ static void put(struct log_line *l, const char *text, size_t len)
 	l->len += len;
 }
 
-static void put_text(struct log_line *l, const char *text)
+static void line_put_text(struct log_line *l, const char *text)
 {
-	put(l, text, strlen(text));
+	line_put(l, text, strlen(text));
 }
 
 /* Quoting */
@@ -40,6 +41,7 @@ static size_t utf8_len(const uint8_t *s, size_t len)
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
+	/* longer than it need be, a surrogate, or above U+10FFFF (RFC 3629 section 3) */
 	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
 		(s[0] == 0xf4 && s[1] > 0x8f))
 		return 0;
@@ -74,7 +76,7 @@ static size_t put_escaped(struct log_line *l, const uint8_t *s, size_t n)
 		snprintf(escape, sizeof escape, "\\x%02x", s[0]);
 	else
 		snprintf(escape, sizeof escape, "\\u%04x", n == 0 ? 0xfffdu : code);
-	put_text(l, escape);
+	line_put_text(l, escape);
 	return l->format == LOG_JSON && n == 2 ? 2 : 1;
 }
 
@@ -82,7 +84,7 @@ static void put_quoted(struct log_line *l, const char *value, size_t len)
 {
 	const uint8_t *s = (const uint8_t *)value;
 
-	put_text(l, "\"");
+	line_put_text(l, "\"");
 	for (size_t i = 0; i < len;) {
 		size_t n = utf8_len(s + i, len - i);
 		if (n == 0 || is_control(s + i, n)) {
@@ -90,11 +92,11 @@ static void put_quoted(struct log_line *l, const char *value, size_t len)
 			continue;
 		}
 		if (s[i] == '"' || s[i] == '\\')
-			put_text(l, "\\");
-		put(l, value + i, n);
+			line_put_text(l, "\\");
+		line_put(l, value + i, n);
 		i += n;
 	}
-	put_text(l, "\"");
+	line_put_text(l, "\"");
 }
 
 /* Values */
@@ -226,11 +228,11 @@ static void put_field(struct log_line *l, const char *key, size_t key_len, const
 {
 	size_t before = l->len;
 
-	put_text(l, l->format == LOG_JSON ? ",\"" : " ");
-	put(l, key, key_len);
-	put_text(l, l->format == LOG_JSON ? "\":" : "=");
+	line_put_text(l, l->format == LOG_JSON ? ",\"" : " ");
+	line_put(l, key, key_len);
+	line_put_text(l, l->format == LOG_JSON ? "\":" : "=");
 	if (v->kind == VALUE_NUMBER || (l->format == LOG_TEXT && is_plain(v->text, v->len)))
-		put(l, v->text, v->len);
+		line_put(l, v->text, v->len);
 	else
 		put_quoted(l, v->text, v->len);
 	if (l->state == LINE_CUT)
@@ -271,11 +273,11 @@ static void format_time(char out[static 32])
 
 static void put_member(struct log_line *l, const char *key, const char *value)
 {
-	put_text(l, key);
+	line_put_text(l, key);
 	put_quoted(l, value, strlen(value));
 }
 
-void log_line_begin(struct log_line *l, enum log_level level, const char *component, const char *node,
+void log_line_begin(struct log_line *l, const char *level, const char *component, const char *node,
 	const uint8_t *connection, const char *event)
 {
 	char time[32], id[2 * CONNECTION_ID_LEN + 1] = "";
@@ -284,14 +286,15 @@ void log_line_begin(struct log_line *l, enum log_level level, const char *compon
 	format_time(time);
 	if (connection)
 		sodium_bin2hex(id, sizeof id, connection, CONNECTION_ID_LEN);
-	const char *const begin[] = { json ? "{\"time\":\"" : "", time, json ? "\",\"level\":\"" : " ",
-		log_level_name(level), json ? "\"" : " " };
+	const char *const begin[] = { json ? "{\"time\":\"" : "", time, json ? "\",\"level\":\"" : " ", level,
+		json ? "\"" : " " };
 	const char *const text[] = { component, node[0] ? "/" : "", node, connection ? " connection " : "", id, ": ",
 		event };
+	/* both formats begin alike, with words of ours; what may need an escape is a member in JSON */
 	for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
-		put_text(l, begin[i]);
+		line_put_text(l, begin[i]);
 	for (size_t i = 0; !json && i < sizeof text / sizeof text[0]; i++)
-		put_text(l, text[i]);
+		line_put_text(l, text[i]);
 	if (!json)
 		return;
 	put_member(l, ",\"component\":", component);

@@ -4,8 +4,9 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "net/log.h"
+#include "net/log_level.h"
 
 #define LOG_LINE_MAX 2048u /* a pipe takes up to 4096 bytes whole or not at all */
 
@@ -19,8 +20,8 @@ struct log_line {
 	} state; /* CUT: a field did not fit; the line says that it and all later ones are left out */
 };
 
-/* @component may be "", @node too. @connection: 16 bytes or NULL. */
-void log_line_begin(struct log_line *l, enum log_level level, const char *component, const char *node,
+/* @level: its name. @component may be "", @node too. @connection: 16 bytes or NULL. */
+void log_line_begin(struct log_line *l, const char *level, const char *component, const char *node,
 	const uint8_t *connection, const char *event);
 void log_line_fields(struct log_line *l, const char *fields, va_list args);
 /* The length, with the newline. */

@@ -29,14 +29,14 @@ static void fetch(void *out, size_t len)
 	randombytes_sysrandom_implementation.buf(out, len);
 }
 
-static void drop(void *pool)
+static void pool_drop(void *pool)
 {
 	mine = NULL;
 	secret_free(pool, sizeof(struct pool));
 }
 
 /* NULL: there can be none. */
-static struct pool *make(void)
+static struct pool *pool_make(void)
 {
 	struct pool *p = secret_alloc(sizeof *p);
 
@@ -50,7 +50,7 @@ static struct pool *make(void)
 	return p;
 }
 
-static void take(struct pool *p, void *out, size_t len)
+static void pool_take(struct pool *p, void *out, size_t len)
 {
 	const uint32_t period = random_period();
 
@@ -82,10 +82,10 @@ static const char *on_name(void)
 
 static void on_buf(void *const out, const size_t len)
 {
-	struct pool *p = len > REQUEST_MAX ? NULL : mine ? mine : make();
+	struct pool *p = len > REQUEST_MAX ? NULL : mine ? mine : pool_make();
 
 	if (p)
-		take(p, out, len);
+		pool_take(p, out, len);
 	else
 		fetch(out, len);
 }
@@ -109,7 +109,7 @@ int random_pool_begin(void)
 		.implementation_name = on_name, .random = on_random, .stir = on_stir, .buf = on_buf
 	};
 
-	if (pthread_key_create(&at_thread_end, drop) != 0 || randombytes_set_implementation(&pooled) != 0)
+	if (pthread_key_create(&at_thread_end, pool_drop) != 0 || randombytes_set_implementation(&pooled) != 0)
 		return CSSL_E_STATE;
 	return 0;
 }

@@ -166,7 +166,7 @@ static void orphan(void *heap)
 }
 
 /* Before any thread begins. */
-static __attribute__((constructor)) void begin(void)
+static __attribute__((constructor)) void heap_begin(void)
 {
 	unsigned size_class = 0;
 
@@ -201,7 +201,7 @@ static struct heap *heap_of_thread(void)
 
 /* --- slabs --- */
 
-static void enter(struct slab *s, unsigned size_class)
+static void slab_enter(struct slab *s, unsigned size_class)
 {
 	struct slab **place = &s->owner->with_room[size_class];
 
@@ -212,7 +212,7 @@ static void enter(struct slab *s, unsigned size_class)
 	*place = s;
 }
 
-static void leave(struct slab *s)
+static void slab_leave(struct slab *s)
 {
 	*s->prev = s->next;
 	if (s->next != &no_room)
@@ -282,7 +282,7 @@ static void cut(struct slab *s)
 
 /* --- the usual way, and the others --- */
 
-static void *take(struct slab *s)
+static void *slab_take(struct slab *s)
 {
 	struct block *b = s->free;
 
@@ -294,20 +294,20 @@ static void *take(struct slab *s)
 }
 
 /* A block of this thread came back; its slab was full, or has no used block. */
-static void settle(struct slab *s)
+static void slab_settle(struct slab *s)
 {
 	if (!s->prev)
-		enter(s, class_of(s->block_len));
+		slab_enter(s, class_of(s->block_len));
 	s->lately = SLAB_WAS_USED;
 }
 
-static void give(struct slab *s, struct block *b)
+static void slab_give(struct slab *s, struct block *b)
 {
 	b->hidden_next = veiled(b, s->free);
 	s->free = b;
 	s->used--;
 	if (!LIKELY(s->used > 0 && s->prev))
-		settle(s);
+		slab_settle(s);
 }
 
 static void take_back(struct heap *h)
@@ -316,7 +316,7 @@ static void take_back(struct heap *h)
 
 	while (b) {
 		struct block *next = next_of(b);
-		give(slab_of(b), b);
+		slab_give(slab_of(b), b);
 		b = next;
 	}
 }
@@ -353,7 +353,7 @@ static struct slab *slab_with_room(struct heap *h, unsigned size_class)
 			cut(s);
 		if (s->free)
 			return s;
-		leave(s);
+		slab_leave(s);
 	}
 	s = map_slab(SLAB_LEN, class_len[size_class]);
 	if (!s)
@@ -361,7 +361,7 @@ static struct slab *slab_with_room(struct heap *h, unsigned size_class)
 	s->owner = h;
 	s->capacity = (uint32_t)((SLAB_LEN - HEAD_LEN) / s->block_len);
 	cut(s);
-	enter(s, size_class);
+	slab_enter(s, size_class);
 	return s;
 }
 
@@ -378,7 +378,7 @@ static __attribute__((noinline)) void *alloc_slowly(size_t len)
 		return NULL;
 	take_back(h);
 	struct slab *s = slab_with_room(h, size_class);
-	return s ? take(s) : NULL;
+	return s ? slab_take(s) : NULL;
 }
 
 static __attribute__((noinline)) void free_slowly(struct slab *s, void *block)
@@ -393,7 +393,7 @@ void *secret_heap_alloc(size_t len)
 {
 	struct slab *s = mine->with_room[class_of(len)];
 
-	return LIKELY(s && s->free) ? take(s) : alloc_slowly(len);
+	return LIKELY(s && s->free) ? slab_take(s) : alloc_slowly(len);
 }
 
 /* Each block is: its pages were zero at first, and it was wiped when it was freed. */
@@ -409,7 +409,7 @@ void secret_heap_free(void *block)
 	struct slab *s = slab_of(block);
 	wipe(block, s->block_len);
 	if (LIKELY(s->owner == mine))
-		give(s, block);
+		slab_give(s, block);
 	else
 		free_slowly(s, block);
 }
@@ -429,7 +429,7 @@ uint64_t secret_heap_held(void)
 static void rest_or_go(struct slab *s, size_t *kept)
 {
 	if (s->lately == SLAB_RESTS && *kept + s->held > SPARE_MAX) {
-		leave(s);
+		slab_leave(s);
 		drop_slab(s);
 		return;
 	}

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "net/signals.h"
-#include "net/worker_inside.h"
 
 struct signals {
 	struct worker *worker;

@@ -80,7 +80,7 @@ static struct slab *slab_of(const void *block)
 	return (struct slab *)((uintptr_t)block & ~(uintptr_t)(SLAB_LEN - 1));
 }
 
-static void leave(struct slab *b)
+static void slab_leave(struct slab *b)
 {
 	LIST_REMOVE(b, in);
 	b->in.le_prev = NULL;
@@ -128,7 +128,7 @@ static struct slab *slab_with_room(struct slabs *s)
 		return b;
 	b = LIST_FIRST(&s->unused);
 	if (b) {
-		leave(b);
+		slab_leave(b);
 		s->unused_count--;
 	} else if ((b = new_slab(s)) == NULL) {
 		return NULL;
@@ -152,7 +152,7 @@ void *slabs_take(struct slabs *s)
 		__builtin_prefetch(b->free, 1); /* the next one has often left the cache */
 	}
 	if (++b->used == s->capacity)
-		leave(b);
+		slab_leave(b);
 	return block;
 }
 
@@ -173,7 +173,7 @@ void slabs_give(struct slabs *s, void *block)
 		LIST_INSERT_HEAD(&s->with_room, b, in);
 	if (--b->used > 0)
 		return;
-	leave(b);
+	slab_leave(b);
 	if (s->unused_count == (s->kind == SLABS_SECRET ? 1 : SLABS_SPARE)) {
 		drop_slab(s, b);
 		return;
@@ -188,7 +188,7 @@ void slabs_clear(struct slabs *s)
 
 	assert(LIST_EMPTY(&s->with_room));
 	while ((b = LIST_FIRST(&s->unused))) {
-		leave(b);
+		slab_leave(b);
 		drop_slab(s, b);
 	}
 	s->unused_count = 0;

@@ -1,4 +1,4 @@
-/* stream.c: the life of a stream, on a libuv handle. stream_inside.h has the parts and a drawing of the states.
+/* stream.c: the life of a stream, on a libuv handle. stream_state.h has the parts and a drawing of the states.
  *
  * After uv_tcp_init or uv_pipe_init only uv_close ends the handle, and it ends later. So all steps of opening that can
  * fail come before, on the bare descriptor: a failed open leaves nothing behind, and the owner may free at once.
@@ -11,46 +11,85 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "net/address.h"
+#include "net/capture.h"
 #include "net/container_of.h"
 #include "net/socket.h"
-#include "net/stream_inside.h"
+#include "net/stream_fault.h"
+#include "net/stream_kept.h"
+#include "net/stream_shared.h"
+#include "net/stream_state.h"
+#include "net/stream_turn.h"
 #include "proto/error.h"
 
-#define TO(state) (1u << (state))
+/* Connecting. Within this host, a connection is mostly there when connect(2) returns, although it says that it is under
+ * way. So the end of the turn asks, by sending nothing; only if that would wait, libuv watches the socket. */
 
-static const uint16_t may_move_to[] = {
-	[STREAM_NEW] = TO(STREAM_CONNECTING) | TO(STREAM_OPEN),
-	[STREAM_CONNECTING] = TO(STREAM_CONNECTING_LAST) | TO(STREAM_OPEN) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
-	[STREAM_CONNECTING_LAST] = TO(STREAM_SHUTTING) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
-	[STREAM_OPEN] = TO(STREAM_SHUTTING) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
-	[STREAM_SHUTTING] = TO(STREAM_SHUT) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
-	[STREAM_SHUT] = TO(STREAM_FAILED) | TO(STREAM_CLOSING),
-	[STREAM_FAILED] = TO(STREAM_CLOSING),
-	[STREAM_CLOSING] = TO(STREAM_CLOSED),
-	[STREAM_CLOSED] = TO(STREAM_CONNECTING) | TO(STREAM_OPEN),
-};
-
-void stream_move(struct stream *s, enum stream_state to)
+static bool connect_is_under_way(const struct stream *s)
 {
-	assert(may_move_to[s->state] & TO(to));
-	s->state = (uint8_t)to;
+	return s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST;
 }
 
-int stream_fileno(const struct stream *s)
+static void connect_tell(struct stream *s, int uv_error)
 {
-	uv_os_fd_t fd;
+	s->failure = 0;
+	if (uv_error < 0) {
+		stream_move(s, STREAM_FAILED);
+		stream_drop_output(s);
+		s->reading = READING_OVER;
+	} else {
+		stream_move(s, s->state == STREAM_CONNECTING ? STREAM_OPEN : STREAM_SHUTTING);
+		worker_at_turn_end(s->worker, &s->turn); /* for requests that came meanwhile */
+	}
+	s->ops->on_connected(s, uv_error);
+}
 
-	return uv_fileno(&s->uv.handle, &fd) == 0 ? fd : -1;
+static void on_empty_write(uv_write_t *req, int status)
+{
+	struct stream *s = req->data;
+
+	free(req);
+	s->writes--;
+	if (connect_is_under_way(s))
+		connect_tell(s, s->failure ? s->failure : status);
+}
+
+/* libuv writes zero bytes as soon as the socket is connected. UV_EAGAIN: on_empty_write() will come. */
+static int connect_watch(struct stream *s)
+{
+	uv_buf_t none = uv_buf_init(NULL, 0);
+	uv_write_t *req = malloc(sizeof *req);
+
+	if (!req)
+		return UV_ENOMEM;
+	req->data = s;
+	int r = uv_write(req, &s->uv.stream, &none, 1, on_empty_write);
+	if (r < 0) {
+		free(req);
+		return r;
+	}
+	s->writes++;
+	return UV_EAGAIN;
+}
+
+static void connect_look(struct stream *s)
+{
+	int r = s->failure;
+
+	if (r == 0 && (s->kind != STREAM_KIND_TCP || s->writes > 0))
+		return; /* libuv reports it */
+	if (r == 0)
+		r = stream_send_now(s, NULL, 0, 0);
+	if (r == UV_EAGAIN)
+		r = connect_watch(s);
+	if (r != UV_EAGAIN)
+		connect_tell(s, r);
 }
 
 /* The end of a turn */
-
-static void on_turn_end(struct turn_end *t)
-{
-	stream_at_turn_end(container_of(t, struct stream, turn));
-}
 
 static void tell_written(struct stream *s)
 {
@@ -61,10 +100,12 @@ static void tell_written(struct stream *s)
 		s->ops->on_written(s, written);
 }
 
-void stream_at_turn_end(struct stream *s)
+static void on_turn_end(struct turn_end *t)
 {
-	if (s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST) {
-		stream_look_connected(s);
+	struct stream *s = container_of(t, struct stream, turn);
+
+	if (connect_is_under_way(s)) {
+		connect_look(s);
 		return;
 	}
 	if (s->reading == READING_KEPT || s->reading == READING_RESUMED)
@@ -78,45 +119,9 @@ void stream_at_turn_end(struct stream *s)
 		stream_tell_end(s, s->failure);
 }
 
-void stream_fail(struct stream *s, int uv_error)
-{
-	if (!stream_is_open(s) || s->state == STREAM_FAILED)
-		return;
-	stream_move(s, STREAM_FAILED);
-	s->failure = uv_error;
-	stream_drop_output(s);
-	/* For a lost connection, the kernel first gives the bytes that came, and then the error. In other cases it
-	 * says nothing. */
-	if (uv_error != UV_ECONNRESET && uv_error != UV_EPIPE)
-		stream_read_stop(s);
-	worker_at_turn_end(s->worker, &s->turn);
-}
-
-static enum stream_end end_of(int uv_error)
-{
-	if (uv_error == UV_EOF)
-		return STREAM_EOF;
-	return uv_error == UV_ECONNRESET || uv_error == UV_EPIPE ? STREAM_RESET : STREAM_ERROR;
-}
-
-void stream_tell_end(struct stream *s, int uv_error)
-{
-	if (s->reading == READING_ON)
-		uv_read_stop(&s->uv.stream);
-	s->reading = READING_OVER;
-	if (s->failure)
-		uv_error = s->failure; /* after a failed write the kernel shows the same reset as an end */
-	s->failure = 0;
-	if (uv_error != UV_EOF && s->state != STREAM_FAILED) {
-		stream_move(s, STREAM_FAILED);
-		stream_drop_output(s);
-	}
-	s->ops->on_end(s, end_of(uv_error), uv_error);
-}
-
 /* Opening */
 
-void stream_init(struct stream *s, struct worker *w, const struct stream_ops *ops)
+static void open_init(struct stream *s, struct worker *w, const struct stream_ops *ops)
 {
 	struct stream before = *s; /* settings made before opening stay */
 
@@ -132,7 +137,7 @@ void stream_init(struct stream *s, struct worker *w, const struct stream_ops *op
 	s->read_max = WORKER_READ_BUFFER_LEN;
 }
 
-void stream_init_handle(struct stream *s)
+static void open_init_handle(struct stream *s)
 {
 	uv_loop_t *loop = worker_loop(s->worker);
 	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_init(loop, &s->uv.tcp)
@@ -144,7 +149,7 @@ void stream_init_handle(struct stream *s)
 	worker_hold(s->worker);
 }
 
-void stream_attach(struct stream *s, int fd)
+static void open_attach(struct stream *s, int fd)
 {
 	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_open(&s->uv.tcp, fd) : uv_pipe_open(&s->uv.pipe, fd);
 
@@ -152,7 +157,7 @@ void stream_attach(struct stream *s, int fd)
 }
 
 /* The kind of the socket @fd, made ready for use; or a negative error. */
-static int prepare_fd(int fd, enum stream_kind kind)
+static int open_prepare_fd(int fd, enum stream_kind kind)
 {
 	int domain = 0;
 	socklen_t len = sizeof domain;
@@ -176,15 +181,15 @@ void stream_expect_fds(struct stream *s)
 static void open_as(struct stream *s, enum stream_kind kind, int fd)
 {
 	s->kind = (uint8_t)kind;
-	stream_init_handle(s);
-	stream_attach(s, fd);
+	open_init_handle(s);
+	open_attach(s, fd);
 	stream_move(s, STREAM_OPEN);
 }
 
 int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd)
 {
-	stream_init(s, w, ops);
-	int kind = prepare_fd(fd, s->kind);
+	open_init(s, w, ops);
+	int kind = open_prepare_fd(fd, s->kind);
 	if (kind < 0) {
 		stream_fault_clear(s);
 		close(fd);
@@ -196,11 +201,11 @@ int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *
 
 void stream_open_accepted(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd)
 {
-	stream_init(s, w, ops);
+	open_init(s, w, ops);
 	open_as(s, STREAM_KIND_TCP, fd);
 }
 
-static int fill(struct stream *s, struct stream_buffer *b, const uint8_t *data, size_t len)
+static int open_fill(struct stream *s, struct stream_buffer *b, const uint8_t *data, size_t len)
 {
 	if (len == 0)
 		return 0;
@@ -218,9 +223,9 @@ int stream_open_fd_with(
 	struct stream_buffer out = { 0 }, kept = { 0 };
 
 	s->worker = w;
-	int r = fill(s, &out, left->output, left->output_len);
+	int r = open_fill(s, &out, left->output, left->output_len);
 	if (r == 0)
-		r = fill(s, &kept, left->input, left->input_len);
+		r = open_fill(s, &kept, left->input, left->input_len);
 	if (r == 0) {
 		r = stream_open_fd(s, w, ops, fd);
 	} else {
@@ -239,15 +244,106 @@ int stream_open_fd_with(
 	return 0;
 }
 
+enum source { SOURCE_OWN, SOURCE_FOREIGN };
+
+/* A socket for @to, bound to @source. */
+static int connect_socket(const struct sockaddr *to, const struct sockaddr *source, enum source whose)
+{
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+
+	int r = socket_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (r == 0 && source && whose == SOURCE_FOREIGN)
+		r = capture_prepare(fd, CAPTURE_TPROXY);
+	if (r == 0 && source &&
+		address_port(source) == 0) /* choose the port late, so that it need only be new to @to */
+		r = socket_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	if (r == 0 && source && bind(fd, source, address_len(source)) < 0)
+		r = -errno;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+static int connect_tcp(struct stream *s, const struct sockaddr *to, const struct sockaddr *source, enum source whose)
+{
+	int fd = connect_socket(to, source, whose);
+
+	if (fd < 0)
+		return fd;
+	/* No route, no free port: the loop reports it like every other failed connect. */
+	if (connect(fd, to, address_len(to)) < 0 && errno != EINPROGRESS && errno != EINTR)
+		s->failure = -errno;
+	s->kind = STREAM_KIND_TCP;
+	open_init_handle(s);
+	open_attach(s, fd);
+	stream_move(s, STREAM_CONNECTING);
+	worker_at_turn_end(s->worker, &s->turn);
+	return 0;
+}
+
+static void on_pipe_connect(uv_connect_t *req, int status)
+{
+	struct stream *s = req->data;
+
+	free(req);
+	if (connect_is_under_way(s))
+		connect_tell(s, s->failure ? s->failure : status);
+}
+
+static int connect_unix(struct stream *s, const struct sockaddr_un *to)
+{
+	uv_connect_t *req = malloc(sizeof *req);
+
+	if (!req)
+		return UV_ENOMEM;
+	req->data = s;
+	if (s->kind != STREAM_KIND_UNIX_FDS)
+		s->kind = STREAM_KIND_UNIX;
+	open_init_handle(s);
+	stream_move(s, STREAM_CONNECTING);
+	uv_pipe_connect(req, &s->uv.pipe, to->sun_path, on_pipe_connect);
+	return 0;
+}
+
+static int connect_from(struct stream *s, const struct sockaddr *to, const struct sockaddr *source, enum source whose)
+{
+	int is_ip = to->sa_family == AF_INET || to->sa_family == AF_INET6, r = UV_EINVAL;
+
+	if (is_ip && s->kind != STREAM_KIND_UNIX_FDS)
+		r = connect_tcp(s, to, source, whose);
+	else if (to->sa_family == AF_UNIX)
+		r = connect_unix(s, (const struct sockaddr_un *)to);
+	if (r < 0)
+		stream_fault_clear(s);
+	return r;
+}
+
+int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
+	const struct sockaddr *source)
+{
+	open_init(s, w, ops);
+	return connect_from(s, to, source, SOURCE_OWN);
+}
+
+int stream_connect_as(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
+	const struct sockaddr *source)
+{
+	open_init(s, w, ops);
+	return connect_from(s, to, source, SOURCE_FOREIGN);
+}
+
 /* Closing */
 
-void stream_handle_closed(struct stream *s)
+void stream_shutdown(struct stream *s)
 {
-	worker_release(s->worker);
-	if (--s->open_handles > 0)
-		return;
-	stream_move(s, STREAM_CLOSED);
-	s->ops->on_closed(s);
+	if (s->state == STREAM_CONNECTING) {
+		stream_move(s, STREAM_CONNECTING_LAST);
+	} else if (s->state == STREAM_OPEN) {
+		stream_move(s, STREAM_SHUTTING);
+		worker_at_turn_end(s->worker, &s->turn);
+	}
 }
 
 /* Not before: a frame in shared memory may have caused the close, and be in use. */
@@ -279,29 +375,7 @@ void stream_abort(struct stream *s)
 	stream_close(s);
 }
 
-/* Options */
-
-void stream_reset_on_close(struct stream *s, bool on)
-{
-	struct linger linger = { .l_onoff = on, .l_linger = 0 };
-
-	if (stream_is_open(s) && s->kind == STREAM_KIND_TCP)
-		setsockopt(stream_fileno(s), SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
-}
-
-void stream_set_lost_limit(struct stream *s, unsigned ms)
-{
-	int fd = stream_is_open(s) && s->kind == STREAM_KIND_TCP ? stream_fileno(s) : -1;
-	int interval_s = ms / 3000 > 0 ? (int)(ms / 3000) : 1;
-
-	if (fd < 0)
-		return;
-	/* TCP_USER_TIMEOUT also ends the probing, whatever the value of TCP_KEEPCNT (tcp(7)) */
-	socket_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
-	socket_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
-	socket_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
-	socket_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-}
+/* Leaving */
 
 int stream_dup_fd(struct stream *s)
 {
@@ -314,27 +388,6 @@ int stream_dup_fd(struct stream *s)
 	if (stream_pending(s))
 		return UV_EBUSY;
 	stream_read_stop(s);
-	int fd = fcntl(stream_fileno(s), F_DUPFD_CLOEXEC, 3);
+	int fd = fcntl(stream_fd(s), F_DUPFD_CLOEXEC, 3);
 	return fd < 0 ? -errno : fd;
-}
-
-int stream_fd(const struct stream *s)
-{
-	return stream_fileno(s);
-}
-
-int stream_peer(const struct stream *s, struct sockaddr_storage *out)
-{
-	socklen_t len = sizeof *out;
-
-	memset(out, 0, sizeof *out);
-	return getpeername(stream_fileno(s), (struct sockaddr *)out, &len) < 0 ? -errno : 0;
-}
-
-int stream_local(const struct stream *s, struct sockaddr_storage *out)
-{
-	socklen_t len = sizeof *out;
-
-	memset(out, 0, sizeof *out);
-	return getsockname(stream_fileno(s), (struct sockaddr *)out, &len) < 0 ? -errno : 0;
 }

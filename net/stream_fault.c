@@ -1,7 +1,7 @@
 /* stream_fault.c: fault points of streams, in test builds. Bytes that a rule holds back stay in their place: output
  * in its buffer, input in the kernel. So their order never changes.
  */
-#include "net/stream_inside.h"
+#include "net/stream_fault.h"
 
 #ifdef CSSL_TEST_POINTS
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "net/container_of.h"
 #include "net/fault.h"
+#include "net/stream_state.h"
 #include "net/timer.h"
 
 #define ASK_AGAIN_MS 20u
@@ -85,12 +86,19 @@ static void on_read_due(struct deadline *d)
 	stream_flush_soon(f->stream);
 }
 
+/* Tell the other side to look, unless a rule holds that back. */
+static void fault_ring(struct stream_fault *f)
+{
+	if (!way_holds(f, &f->bell))
+		stream_send_bell(f->stream);
+}
+
 static void on_bell_due(struct deadline *d)
 {
 	struct stream_fault *f = container_of(d, struct stream_fault, bell.due);
 
 	way_goes_on(&f->bell);
-	stream_shared_ring(f->stream);
+	fault_ring(f);
 }
 
 int stream_fault_holds_bell(struct stream *s)
@@ -99,7 +107,7 @@ int stream_fault_holds_bell(struct stream *s)
 }
 
 /* Write the first @len bytes of the output. Returns how many were written. */
-static size_t hand_out(struct stream *s, size_t len)
+static size_t fault_hand_out(struct stream *s, size_t len)
 {
 	size_t room_len;
 
@@ -112,12 +120,12 @@ static size_t hand_out(struct stream *s, size_t len)
 		len = room_len;
 	memcpy(room, s->out.data, len);
 	if (rings_publish(s->rings, len))
-		stream_shared_ring(s);
+		fault_ring(s->fault);
 	return len;
 }
 
 /* Write half of a large output, and nothing more while the rule exists. */
-static bool part_holds(struct stream_fault *f)
+static bool fault_holds_part(struct stream_fault *f)
 {
 	struct stream *s = f->stream;
 	size_t gone = 0;
@@ -129,7 +137,7 @@ static bool part_holds(struct stream_fault *f)
 		return false;
 	}
 	if (f->parts == NO_PART_WENT)
-		gone = hand_out(s, s->out.end / 2);
+		gone = fault_hand_out(s, s->out.end / 2);
 	f->parts = A_PART_WENT;
 	memmove(s->out.data, s->out.data + gone, s->out.end - gone);
 	s->out.end -= (uint32_t)gone;
@@ -145,7 +153,7 @@ int stream_fault_holds_write(struct stream *s)
 
 	if (!f)
 		return 0;
-	if (f->write.state == WAY_ASKS && part_holds(f))
+	if (f->write.state == WAY_ASKS && fault_holds_part(f))
 		return 1;
 	if (!way_holds(f, &f->write))
 		return 0;

@@ -1,5 +1,4 @@
-/* stream_read.c: input. Every stream of a worker reads into the same buffer. Bytes that the owner did not use are
- * copied out, and copied back in front of the next bytes.
+/* stream_read.c: input. Every stream of a worker reads into the same buffer.
  *
  * libuv tells that a descriptor is readable when it asks for a buffer. The stream receives at once, because recv(2)
  * costs less than libuv's read(2), and offers no buffer. libuv then calls back with UV_ENOBUFS, and asks again, because
@@ -12,52 +11,28 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/stream_inside.h"
-#include "proto/error.h"
+#include "net/stream_fault.h"
+#include "net/stream_kept.h"
+#include "net/stream_shared.h"
+#include "net/stream_state.h"
+#include "net/stream_turn.h"
 
 #define FDS_PER_READ   64u /* libuv takes no more from one recvmsg */
 #define BELLS_PER_READ 64u
 
-static size_t buffer_len(const struct stream_buffer *b)
-{
-	return b->end - b->start;
-}
-
-static void buffer_drop(struct stream *s, struct stream_buffer *b)
-{
-	buffers_give(worker_buffers(s->worker), b->data, b->cap);
-	*b = (struct stream_buffer){ 0 };
-}
-
-void stream_drop_kept(struct stream *s)
-{
-	buffer_drop(s, &s->kept);
-}
-
-size_t stream_kept(const struct stream *s)
-{
-	return buffer_len(&s->kept);
-}
-
-const uint8_t *stream_kept_data(const struct stream *s)
-{
-	return s->kept.data ? s->kept.data + s->kept.start : NULL;
-}
-
-static bool has_bytes(const struct stream *s)
+static bool read_has_bytes(const struct stream *s)
 {
 	uint8_t byte;
 
-	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
+	return recv(stream_fd(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 bool stream_has_unread(const struct stream *s)
 {
-	return !stream_is_open(s) || stream_kept(s) || has_bytes(s);
+	return !stream_is_open(s) || stream_kept(s) || read_has_bytes(s);
 }
 
 void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet)
@@ -69,7 +44,7 @@ void stream_are_quiet(const struct stream *const *streams, unsigned count, uint6
 	for (unsigned i = 0; i < count; i++) {
 		const struct stream *s = streams[i];
 		/* the kernel passes over a negative descriptor */
-		asked[i].fd = stream_is_open(s) && !stream_kept(s) ? stream_fileno(s) : -1;
+		asked[i].fd = stream_is_open(s) && !stream_kept(s) ? stream_fd(s) : -1;
 		asked[i].events = POLLIN | POLLRDHUP;
 	}
 	if (poll(asked, count, 0) < 0)
@@ -77,76 +52,6 @@ void stream_are_quiet(const struct stream *const *streams, unsigned count, uint6
 	for (unsigned i = 0; i < count; i++)
 		if (asked[i].fd >= 0 && asked[i].revents == 0)
 			*quiet |= UINT64_C(1) << i;
-}
-
-/* Keep a copy. The bytes kept before are gone. */
-static int keep_copy(struct stream *s, const uint8_t *data, size_t len)
-{
-	struct stream_buffer b = { .end = (uint32_t)len };
-
-	b.data = buffers_take(worker_buffers(s->worker), len, &b.cap);
-	if (!b.data)
-		return CSSL_E_NO_MEMORY;
-	memcpy(b.data, data, len);
-	buffer_drop(s, &s->kept);
-	s->kept = b;
-	return 0;
-}
-
-int stream_keep(struct stream *s, const void *data, size_t len)
-{
-	struct stream_buffer b = { .end = (uint32_t)(len + stream_kept(s)) };
-
-	if (len == 0)
-		return 0;
-	b.data = buffers_take(worker_buffers(s->worker), b.end, &b.cap);
-	if (!b.data)
-		return CSSL_E_NO_MEMORY;
-	memcpy(b.data, data, len);
-	if (stream_kept(s))
-		memcpy(b.data + len, stream_kept_data(s), stream_kept(s));
-	buffer_drop(s, &s->kept);
-	s->kept = b;
-	if (s->reading == READING_ON) { /* the next byte may never come */
-		stream_read_stop(s);
-		stream_read_start(s);
-	}
-	return 0;
-}
-
-/* Offer the kept bytes to the owner, in place. */
-void stream_deliver_kept(struct stream *s)
-{
-	struct stream_buffer b = s->kept;
-
-	s->kept = (struct stream_buffer){ 0 };
-	size_t used = s->ops->on_data(s, b.data + b.start, buffer_len(&b));
-	if (!stream_is_open(s)) {
-		buffer_drop(s, &b);
-		return;
-	}
-	assert(used <= buffer_len(&b));
-	b.start += (uint32_t)used;
-	if (buffer_len(&b) == 0) {
-		buffer_drop(s, &b);
-		return;
-	}
-	assert(!s->kept.data); /* nothing is read or kept while on_data runs */
-	s->kept = b;
-	/* Few bytes in a large buffer: move them into a smaller one. Without memory they stay. */
-	if (buffer_len(&b) <= b.cap / 8) {
-		s->kept = (struct stream_buffer){ 0 };
-		if (keep_copy(s, b.data + b.start, buffer_len(&b)) == 0)
-			buffer_drop(s, &b);
-		else
-			s->kept = b;
-	}
-}
-
-void stream_read_again(struct stream *s)
-{
-	if (stream_is_open(s) && stream_kept(s))
-		stream_deliver_kept(s);
 }
 
 /* Descriptors */
@@ -160,7 +65,7 @@ static void on_carrier_closed(uv_handle_t *handle)
 	worker_release(w);
 }
 
-static int accept_fd(struct stream *s)
+static int read_accept_fd(struct stream *s)
 {
 	uv_pipe_t *carrier = malloc(sizeof *carrier);
 	uv_os_fd_t fd = -1;
@@ -183,13 +88,13 @@ static int accept_fd(struct stream *s)
 
 /* Take all descriptors before the owner gets one, because uv_accept starts polling again even if the owner has
  * stopped. */
-static void deliver_fds(struct stream *s)
+static void read_deliver_fds(struct stream *s)
 {
 	int fds[FDS_PER_READ];
 	unsigned count = 0;
 
 	while (uv_pipe_pending_count(&s->uv.pipe) > 0 && count < FDS_PER_READ) {
-		int fd = accept_fd(s);
+		int fd = read_accept_fd(s);
 		if (fd == UV_ENOMEM) { /* it would come together with later bytes */
 			stream_tell_end(s, UV_ENOMEM);
 			break;
@@ -207,21 +112,10 @@ static void deliver_fds(struct stream *s)
 
 /* Reading */
 
-uint8_t *stream_read_room(struct stream *s, size_t *len)
-{
-	uint8_t *front = worker_read_buffer(s->worker);
-	size_t kept = stream_kept(s), room = WORKER_READ_BUFFER_LEN - kept;
-
-	if (kept)
-		memcpy(front, stream_kept_data(s), kept);
-	*len = room < s->read_max ? room : s->read_max;
-	return front + kept;
-}
-
 /* So many bytes, or a libuv error; UV_EAGAIN: none has come yet. */
-static int receive(struct stream *s, uint8_t *room, size_t len)
+static int read_receive(struct stream *s, uint8_t *room, size_t len)
 {
-	ssize_t n = recv(stream_fileno(s), room, len, MSG_DONTWAIT);
+	ssize_t n = recv(stream_fd(s), room, len, MSG_DONTWAIT);
 
 	if (n > 0)
 		return (int)n;
@@ -248,7 +142,7 @@ static int read_in_turn(struct stream *s, uv_buf_t *buf)
 	if (s->ops->foresee)
 		s->ops->foresee(s);
 	s->read_turn = turn;
-	return receive(s, room, len);
+	return read_receive(s, room, len);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -256,34 +150,20 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	struct stream *s = handle->data;
 
 	*buf = uv_buf_init(NULL, 0);
-	s->received = s->rings ? receive(s, worker_read_buffer(s->worker), BELLS_PER_READ) : read_in_turn(s, buf);
-}
-
-void stream_deliver_read(struct stream *s, size_t new_len)
-{
-	uint8_t *front = worker_read_buffer(s->worker);
-	size_t len = stream_kept(s) + new_len;
-
-	stream_drop_kept(s); /* its copy is at the front */
-	size_t used = s->ops->on_data(s, front, len);
-	if (!stream_is_open(s))
-		return;
-	assert(used <= len);
-	if (used < len && keep_copy(s, front + used, len - used) < 0)
-		stream_tell_end(s, UV_ENOMEM);
+	s->received = s->rings ? read_receive(s, worker_read_buffer(s->worker), BELLS_PER_READ) : read_in_turn(s, buf);
 }
 
 /* A reset may have followed the FIN; recv(2) does not tell. */
-static int end_or_reset(const struct stream *s)
+static int read_end_or_reset(const struct stream *s)
 {
 	int so_error = 0;
 	socklen_t len = sizeof so_error;
 
-	getsockopt(stream_fileno(s), SOL_SOCKET, SO_ERROR, &so_error, &len);
+	getsockopt(stream_fd(s), SOL_SOCKET, SO_ERROR, &so_error, &len);
 	return so_error ? -so_error : UV_EOF;
 }
 
-static void on_no_room(struct stream *s)
+static void read_without_room(struct stream *s)
 {
 	if (stream_kept(s) >= WORKER_READ_BUFFER_LEN)
 		stream_tell_end(s, UV_ENOBUFS);
@@ -295,7 +175,7 @@ static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf);
 
 /* libuv reads no further than to the next descriptor. If the other side has closed meanwhile, it takes that for the
  * end. */
-static void read_on(struct stream *s)
+static void read_past_descriptor(struct stream *s)
 {
 	int r = uv_read_start(&s->uv.stream, on_alloc, on_read);
 
@@ -310,17 +190,17 @@ static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 	if (n == 0 || n == UV_EAGAIN)
 		return;
 	if (n == UV_ENOBUFS) {
-		on_no_room(s);
+		read_without_room(s);
 		return;
 	}
 	if (n < 0 && s->rings && !stream_shared_is_read(s))
 		return; /* reading was stopped, or it is over */
-	if (n == UV_EOF && s->kind == STREAM_KIND_UNIX_FDS && has_bytes(s)) {
-		read_on(s);
+	if (n == UV_EOF && s->kind == STREAM_KIND_UNIX_FDS && read_has_bytes(s)) {
+		read_past_descriptor(s);
 		return;
 	}
 	if (n < 0) {
-		stream_tell_end(s, n == UV_EOF ? end_or_reset(s) : (int)n);
+		stream_tell_end(s, n == UV_EOF ? read_end_or_reset(s) : (int)n);
 		return;
 	}
 	if (s->rings) {
@@ -330,7 +210,7 @@ static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 	}
 	if (s->kind == STREAM_KIND_UNIX_FDS) {
 		s->read_turn = worker_turn(s->worker);
-		deliver_fds(s);
+		read_deliver_fds(s);
 	}
 	if (s->reading != READING_OVER)
 		stream_deliver_read(s, (size_t)n);
@@ -338,14 +218,14 @@ static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 
 /* Read without waiting for the loop. If nothing has come yet, or the end has, the loop will report it. An error is
  * reported only once. */
-static void read_now(struct stream *s)
+static void read_at_once(struct stream *s)
 {
 	size_t len;
 
 	if (s->rings || stream_kept(s) >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
 		return;
 	uint8_t *room = stream_read_room(s, &len);
-	int n = receive(s, room, len);
+	int n = read_receive(s, room, len);
 	if (n < 0 && n != UV_EAGAIN && n != UV_EOF)
 		stream_tell_end(s, n);
 	if (n < 0)
@@ -362,7 +242,7 @@ void stream_begin_reading(struct stream *s)
 	if (!stream_is_open(s) || s->reading != from)
 		return;
 	if (from == READING_RESUMED)
-		read_now(s);
+		read_at_once(s);
 	if (!stream_is_open(s) || s->reading != from)
 		return;
 	s->reading = READING_ON;
@@ -383,17 +263,6 @@ void stream_read_start(struct stream *s)
 		worker_at_turn_end(s->worker, &s->turn);
 	else
 		stream_begin_reading(s);
-}
-
-void stream_read_stop(struct stream *s)
-{
-	if (!stream_is_open(s) || s->reading == READING_OVER)
-		return;
-	if (s->reading == READING_ON)
-		uv_read_stop(&s->uv.stream);
-	s->reading = READING_STOPPED;
-	if (s->state == STREAM_FAILED) /* reading no longer reaches the end, so report it now */
-		worker_at_turn_end(s->worker, &s->turn);
 }
 
 void stream_read_pause(struct stream *s)

@@ -6,12 +6,13 @@
  * at any moment: a cipher reads back its output to compute the tag, and a nonce read from there could be an old one
  * (laws 1 and 12). The owner also decrypts input in place, and the other process must not see that plaintext.
  */
-#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/stream_inside.h"
+#include "net/stream_fault.h"
+#include "net/stream_kept.h"
+#include "net/stream_shared.h"
+#include "net/stream_state.h"
 
 int stream_share(struct stream *s, int fd, enum rings_side side)
 {
@@ -30,13 +31,11 @@ int stream_shared_fd(const struct stream *s)
 	return s->rings ? rings_fd(s->rings) : -1;
 }
 
-/* If the socket has no room for one more bell, the other side is being woken anyway. */
-void stream_shared_ring(struct stream *s)
+/* Tell the other side to look. */
+static void shared_ring(struct stream *s)
 {
-	if (stream_fault_holds_bell(s))
-		return;
-	if (send(stream_fileno(s), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
-		stream_fail(s, -errno);
+	if (!stream_fault_holds_bell(s))
+		stream_send_bell(s);
 }
 
 /* --- output --- */
@@ -47,15 +46,16 @@ bool stream_shared_is_full(struct stream *s)
 	return rings_waits_for_room(s->rings) && !rings_wait_for_room(s->rings);
 }
 
-/* Copy the output and then [data, data + len), if there is room for all. The other side sees them after the flush. 1 or
- * 0. */
-static bool stage(struct stream *s, const void *data, size_t len)
+bool stream_shared_stage(struct stream *s, const void *data, size_t len)
 {
 	size_t room_len;
-	uint8_t *room = rings_room(s->rings, &room_len);
 
+	if (stream_shared_is_full(s))
+		return false;
+	uint8_t *room = rings_room(s->rings, &room_len);
 	if (s->out.end + len > room_len)
 		return false;
+	/* sealed in private memory, and only then copied to where the other process can write (laws 1 and 12) */
 	if (s->out.end)
 		memcpy(room, s->out.data, s->out.end);
 	memcpy(room + s->out.end, data, len);
@@ -64,19 +64,8 @@ static bool stage(struct stream *s, const void *data, size_t len)
 	return true;
 }
 
-bool stream_shared_write(struct stream *s, const void *data, size_t len)
-{
-	if (stream_shared_is_full(s) || !stage(s, data, len))
-		return false;
-	if (rings_staged(s->rings) >= s->flush_mark)
-		stream_flush(s);
-	else
-		worker_at_turn_end(s->worker, &s->turn);
-	return true;
-}
-
 /* Copy as much of the output as there is room for. */
-static size_t copy_out(struct stream *s)
+static size_t shared_copy_out(struct stream *s)
 {
 	size_t len;
 	uint8_t *room = rings_room(s->rings, &len);
@@ -88,7 +77,7 @@ static size_t copy_out(struct stream *s)
 	return len;
 }
 
-static void wait_for_room(struct stream *s, size_t taken)
+static void shared_wait_for_room(struct stream *s, size_t taken)
 {
 	if (taken)
 		memmove(s->out.data, s->out.data + taken, s->out.end - taken);
@@ -99,30 +88,30 @@ static void wait_for_room(struct stream *s, size_t taken)
 
 void stream_shared_flush(struct stream *s)
 {
-	size_t len = copy_out(s);
+	size_t len = shared_copy_out(s);
 
 	s->written += (uint32_t)(rings_staged(s->rings) + len);
 	bool sleeps = rings_publish(s->rings, len);
 	if (len == s->out.end) {
 		s->out_last = s->out.end;
-		stream_out_give_back(s);
+		stream_drop_output(s);
 	} else {
-		wait_for_room(s, len);
+		shared_wait_for_room(s, len);
 	}
 	if (sleeps)
-		stream_shared_ring(s);
+		shared_ring(s);
 }
 
 /* --- input --- */
 
-static void give_room(struct stream *s, size_t len)
+static void shared_give_room(struct stream *s, size_t len)
 {
 	if (rings_used(s->rings, len))
-		stream_shared_ring(s);
+		shared_ring(s);
 }
 
 /* So many bytes that the owner used where they are; at most about a ring full of them. */
-static size_t read_in_place(struct stream *s)
+static size_t shared_read_in_place(struct stream *s)
 {
 	size_t all = 0, used = 1;
 
@@ -131,17 +120,17 @@ static size_t read_in_place(struct stream *s)
 		const uint8_t *input = rings_input(s->rings, &len);
 		used = input && len > 0 ? s->ops->on_shared(s, input, len) : 0;
 		if (used > 0 && stream_is_open(s))
-			give_room(s, used);
+			shared_give_room(s, used);
 		all += used;
 	}
 	return all;
 }
 
 /* One read of so many bytes. */
-static size_t read_once(struct stream *s)
+static size_t shared_read_once(struct stream *s)
 {
 	size_t len, most;
-	const size_t in_place = s->ops->on_shared ? read_in_place(s) : 0;
+	const size_t in_place = s->ops->on_shared ? shared_read_in_place(s) : 0;
 
 	if (s->reading != READING_ON)
 		return in_place;
@@ -160,7 +149,7 @@ static size_t read_once(struct stream *s)
 	if (len > most)
 		len = most;
 	memcpy(room, input, len);
-	give_room(s, len);
+	shared_give_room(s, len);
 	stream_deliver_read(s, len);
 	return in_place + len;
 }
@@ -177,7 +166,7 @@ void stream_shared_look(struct stream *s)
 		stream_fault_pause_reading(s);
 		return;
 	}
-	size_t read = read_once(s);
+	size_t read = shared_read_once(s);
 	if (stream_is_open(s) && s->reading == READING_ON && (read > 0 || rings_sleep(s->rings)))
 		worker_at_turn_end(s->worker, &s->turn);
 }
@@ -189,7 +178,7 @@ bool stream_shared_is_read(struct stream *s)
 	size_t left = RINGS_LEN, read = 1;
 
 	while (stream_is_open(s) && left > 0 && read > 0) {
-		read = read_once(s);
+		read = shared_read_once(s);
 		left -= read < left ? read : left;
 	}
 	return stream_is_open(s) && s->reading == READING_ON;

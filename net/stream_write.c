@@ -10,40 +10,41 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/stream_inside.h"
+#include "net/stream_fault.h"
+#include "net/stream_shared.h"
+#include "net/stream_state.h"
+#include "net/stream_turn.h"
 #include "proto/error.h"
 
 /* The most that one stream may hold back. The limits of its owner are far lower. */
 #define STREAM_OUTPUT_LIMIT (UINT32_C(1) << 30)
 #define SHARED_AT_ONCE      512u /* so many bytes are copied into shared memory at once, fewer are collected */
 
-static bool may_write(const struct stream *s)
+/* Output that libuv writes when the kernel is ready. */
+struct stream_write {
+	uv_write_t req;
+	uv_pipe_t passenger; /* the duplicated descriptor, if one is sent; else not initialised */
+	struct stream *stream;
+	struct stream_buffer buffer;
+	enum { WRITE_BYTES, WRITE_WITH_FD } kind;
+};
+
+static bool write_may_add(const struct stream *s)
 {
 	/* before the FIN the owner may still seal its last batch */
 	return s->state == STREAM_OPEN || (s->state == STREAM_CONNECTING && !s->failure) ||
 	       (s->state == STREAM_SHUTTING && s->flushing == FLUSHING_IN_ON_FLUSH);
 }
 
-static bool may_flush(const struct stream *s)
+static bool write_may_flush(const struct stream *s)
 {
 	return s->state == STREAM_OPEN || s->state == STREAM_SHUTTING;
-}
-
-void stream_out_give_back(struct stream *s)
-{
-	buffers_give(worker_buffers(s->worker), s->out.data, s->out.cap);
-	s->out = (struct stream_buffer){ 0 };
-}
-
-void stream_drop_output(struct stream *s)
-{
-	stream_out_give_back(s); /* the close drops the bytes that libuv has */
 }
 
 /* Collecting */
 
 /* Output for which there was no memory is missing, so later output must not follow. */
-static void fail_without_memory(struct stream *s)
+static void write_fail_without_memory(struct stream *s)
 {
 	if (s->state != STREAM_CONNECTING) {
 		stream_fail(s, UV_ENOMEM);
@@ -54,7 +55,7 @@ static void fail_without_memory(struct stream *s)
 	worker_at_turn_end(s->worker, &s->turn);
 }
 
-static int out_grow(struct stream *s, size_t needed)
+static int write_grow(struct stream *s, size_t needed)
 {
 	size_t wanted = s->out.cap ? needed : needed > s->out_last ? needed : s->out_last;
 	uint32_t cap;
@@ -67,7 +68,7 @@ static int out_grow(struct stream *s, size_t needed)
 	uint32_t end = s->out.end;
 	if (end)
 		memcpy(data, s->out.data, end);
-	stream_out_give_back(s);
+	stream_drop_output(s);
 	s->out = (struct stream_buffer){ .data = data, .end = end, .cap = cap };
 	worker_at_turn_end(s->worker, &s->turn); /* if nothing is committed, the buffer goes back */
 	return 0;
@@ -75,10 +76,10 @@ static int out_grow(struct stream *s, size_t needed)
 
 uint8_t *stream_reserve(struct stream *s, size_t len)
 {
-	if (!may_write(s))
+	if (!write_may_add(s))
 		return NULL;
-	if ((size_t)s->out.end + len > s->out.cap && out_grow(s, (size_t)s->out.end + len) < 0) {
-		fail_without_memory(s);
+	if ((size_t)s->out.end + len > s->out.cap && write_grow(s, (size_t)s->out.end + len) < 0) {
+		write_fail_without_memory(s);
 		return NULL;
 	}
 	return s->out.data + s->out.end;
@@ -86,7 +87,7 @@ uint8_t *stream_reserve(struct stream *s, size_t len)
 
 void stream_commit(struct stream *s, size_t len)
 {
-	if (!may_write(s))
+	if (!write_may_add(s))
 		return;
 	assert(len <= s->out.cap - s->out.end);
 	s->out.end += (uint32_t)len;
@@ -176,7 +177,7 @@ static void on_write(uv_write_t *req, int status)
 }
 
 /* Move the output into @w and give it to libuv. */
-static int hand_over(struct stream *s, struct stream_write *w)
+static int write_hand_over(struct stream *s, struct stream_write *w)
 {
 	w->stream = s;
 	w->req.data = w;
@@ -197,15 +198,15 @@ static int hand_over(struct stream *s, struct stream_write *w)
 
 /* Flushing */
 
-static void shut_when_drained(struct stream *s)
+static void write_shut_when_drained(struct stream *s)
 {
 	if (s->state != STREAM_SHUTTING || stream_pending(s))
 		return;
-	shutdown(stream_fileno(s), SHUT_WR); /* if it fails, reading will report why */
+	shutdown(stream_fd(s), SHUT_WR); /* if it fails, reading will report why */
 	stream_move(s, STREAM_SHUT);
 }
 
-static void flush_rest(struct stream *s)
+static void write_flush_rest(struct stream *s)
 {
 	struct stream_write *w = malloc(sizeof *w);
 
@@ -214,27 +215,14 @@ static void flush_rest(struct stream *s)
 		return;
 	}
 	w->kind = WRITE_BYTES;
-	int r = hand_over(s, w);
+	int r = write_hand_over(s, w);
 	if (r < 0) {
 		free(w);
 		stream_fail(s, r);
 	}
 }
 
-/* What the kernel did not take for want of memory, or because a signal came, is written later, too. */
-static int sent(ssize_t n)
-{
-	if (n >= 0)
-		return (int)n;
-	return errno == EINTR || errno == ENOBUFS ? UV_EAGAIN : -errno;
-}
-
-int stream_send_now(struct stream *s, const void *data, size_t len, int flags)
-{
-	return sent(send(stream_fileno(s), data, len, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
-}
-
-static void flush_output(struct stream *s)
+static void write_flush_output(struct stream *s)
 {
 	/* The last bytes share a segment with the FIN, which follows at once. */
 	const int flags = s->state == STREAM_SHUTTING && s->kind == STREAM_KIND_TCP ? MSG_MORE : 0;
@@ -248,13 +236,13 @@ static void flush_output(struct stream *s)
 	s->out.start = n > 0 ? (uint32_t)n : 0;
 	s->written += s->out.start;
 	if (s->out.start == s->out.end)
-		stream_out_give_back(s);
+		stream_drop_output(s);
 	else
-		flush_rest(s);
+		write_flush_rest(s);
 }
 
 /* Output that would reach the flush mark need not be collected, and shared memory collects by itself. */
-static bool may_write_through(const struct stream *s, size_t len)
+static bool write_may_pass(const struct stream *s, size_t len)
 {
 	if (s->state != STREAM_OPEN || s->writes > 0 || s->ops->on_flush || s->kind == STREAM_KIND_UNIX_FDS ||
 		stream_fault_watches(s))
@@ -265,11 +253,11 @@ static bool may_write_through(const struct stream *s, size_t len)
 }
 
 /* The kernel took @taken bytes of the output and of [data, data + len) behind it. Collect the rest. */
-static int collect_rest(struct stream *s, size_t taken, const uint8_t *data, size_t len)
+static int write_collect_rest(struct stream *s, size_t taken, const uint8_t *data, size_t len)
 {
 	if (taken >= s->out.end) {
 		taken -= s->out.end;
-		stream_out_give_back(s);
+		stream_drop_output(s);
 		data += taken;
 		len -= taken;
 		taken = 0;
@@ -282,7 +270,7 @@ static int collect_rest(struct stream *s, size_t taken, const uint8_t *data, siz
 	memcpy(room, data, len);
 	s->out.start = (uint32_t)taken;
 	s->out.end += (uint32_t)len;
-	flush_rest(s);
+	write_flush_rest(s);
 	return 0;
 }
 
@@ -290,7 +278,7 @@ static int write_through(struct stream *s, const void *data, size_t len)
 {
 	struct iovec parts[2] = { { s->out.data, s->out.end }, { (void *)data, len } };
 	struct msghdr both = { .msg_iov = parts, .msg_iovlen = 2 };
-	int n = s->out.end ? sent(sendmsg(stream_fileno(s), &both, MSG_DONTWAIT | MSG_NOSIGNAL))
+	int n = s->out.end ? stream_sent(sendmsg(stream_fd(s), &both, MSG_DONTWAIT | MSG_NOSIGNAL))
 			   : stream_send_now(s, data, len, 0);
 
 	if (n < 0 && n != UV_EAGAIN) {
@@ -300,17 +288,29 @@ static int write_through(struct stream *s, const void *data, size_t len)
 	size_t taken = n > 0 ? (size_t)n : 0;
 	s->written += (uint32_t)taken;
 	worker_at_turn_end(s->worker, &s->turn);
-	return collect_rest(s, taken, data, len);
+	return write_collect_rest(s, taken, data, len);
+}
+
+/* 0: there is no room now. */
+static bool write_shared(struct stream *s, const void *data, size_t len)
+{
+	if (!stream_shared_stage(s, data, len))
+		return false;
+	if (rings_staged(s->rings) >= s->flush_mark)
+		stream_flush(s);
+	else
+		worker_at_turn_end(s->worker, &s->turn);
+	return true;
 }
 
 int stream_write(struct stream *s, const void *data, size_t len)
 {
-	if (!may_write(s))
+	if (!write_may_add(s))
 		return CSSL_E_STATE;
 	if (len == 0)
 		return 0;
-	const bool through = may_write_through(s, len);
-	if (through && s->rings && stream_shared_write(s, data, len))
+	const bool through = write_may_pass(s, len);
+	if (through && s->rings && write_shared(s, data, len))
 		return 0;
 	if (through && !s->rings)
 		return write_through(s, data, len);
@@ -322,7 +322,7 @@ int stream_write(struct stream *s, const void *data, size_t len)
 	return 0;
 }
 
-static void let_owner_add(struct stream *s)
+static void write_let_owner_add(struct stream *s)
 {
 	if (!s->ops->on_flush)
 		return;
@@ -333,12 +333,12 @@ static void let_owner_add(struct stream *s)
 
 void stream_flush_now(struct stream *s)
 {
-	if (!may_flush(s) || s->writes > 0 || s->flushing == FLUSHING_IN_ON_FLUSH)
+	if (!write_may_flush(s) || s->writes > 0 || s->flushing == FLUSHING_IN_ON_FLUSH)
 		return;
 	if (s->rings && stream_shared_is_full(s))
 		return;
-	let_owner_add(s);
-	if (!may_flush(s))
+	write_let_owner_add(s);
+	if (!write_may_flush(s)) /* the owner may have closed it */
 		return;
 	const bool waits = s->out.end > 0 || (s->rings && rings_staged(s->rings) > 0);
 	if ((waits || s->state == STREAM_SHUTTING) && stream_fault_holds_write(s))
@@ -346,22 +346,16 @@ void stream_flush_now(struct stream *s)
 	if (waits && s->rings)
 		stream_shared_flush(s);
 	else if (s->out.end)
-		flush_output(s);
+		write_flush_output(s);
 	else
-		stream_out_give_back(s);
-	shut_when_drained(s);
+		stream_drop_output(s);
+	write_shut_when_drained(s);
 }
 
 void stream_flush(struct stream *s)
 {
 	stream_flush_now(s);
 	if (s->written) /* the loop reports it */
-		worker_at_turn_end(s->worker, &s->turn);
-}
-
-void stream_flush_soon(struct stream *s)
-{
-	if (stream_is_open(s))
 		worker_at_turn_end(s->worker, &s->turn);
 }
 
@@ -373,13 +367,13 @@ void stream_hold(struct stream *s)
 		turn_end_cancel(&s->turn);
 }
 
-/* Descriptors and FIN */
+/* Descriptors */
 
 int stream_send_fd(struct stream *s, int fd)
 {
 	if (s->state != STREAM_OPEN || s->kind != STREAM_KIND_UNIX_FDS)
 		return UV_EINVAL;
-	let_owner_add(s);
+	write_let_owner_add(s);
 	if (s->state != STREAM_OPEN || s->out.end == 0)
 		return UV_EINVAL;
 
@@ -400,21 +394,11 @@ int stream_send_fd(struct stream *s, int fd)
 	if (r < 0)
 		close(copy);
 	else
-		r = hand_over(s, w);
+		r = write_hand_over(s, w);
 	if (r < 0) {
 		w->stream = s;
 		w->buffer = (struct stream_buffer){ 0 };
 		uv_close((uv_handle_t *)&w->passenger, on_passenger_closed);
 	}
 	return r;
-}
-
-void stream_shutdown(struct stream *s)
-{
-	if (s->state == STREAM_CONNECTING) {
-		stream_move(s, STREAM_CONNECTING_LAST);
-	} else if (s->state == STREAM_OPEN) {
-		stream_move(s, STREAM_SHUTTING);
-		worker_at_turn_end(s->worker, &s->turn);
-	}
 }

@@ -23,7 +23,7 @@ static struct stream_slot *slot_of(const struct streams *s, uint32_t id)
 	return &s->slots[i];
 }
 
-static int grow(struct streams *s)
+static int streams_grow(struct streams *s)
 {
 	struct streams bigger = { .cap = s->cap ? s->cap * 2 : CAP_MIN, .count = s->count };
 
@@ -40,7 +40,7 @@ static int grow(struct streams *s)
 
 int streams_add(struct streams *s, uint32_t id, void *holder)
 {
-	if (4 * (s->count + 1) > 3 * s->cap && grow(s) < 0)
+	if (4 * (s->count + 1) > 3 * s->cap && streams_grow(s) < 0)
 		return CSSL_E_NO_MEMORY;
 	*slot_of(s, id) = (struct stream_slot){ id, holder };
 	s->count++;

@@ -13,7 +13,7 @@ static struct table_link **bucket_of(const struct table *t, uint64_t hash)
 	return &t->buckets[hash & (t->bucket_count - 1)];
 }
 
-static void enter(struct table *t, struct table_link *link)
+static void table_enter(struct table *t, struct table_link *link)
 {
 	struct table_link **bucket = bucket_of(t, link->hash);
 
@@ -22,7 +22,7 @@ static void enter(struct table *t, struct table_link *link)
 }
 
 /* Items of one hash keep their order: the newest is first. */
-static void grow(struct table *t)
+static void table_grow(struct table *t)
 {
 	struct table bigger = { .bucket_count = t->bucket_count ? t->bucket_count * 2 : BUCKETS_FIRST,
 		.count = t->count };
@@ -39,7 +39,7 @@ static void grow(struct table *t)
 		}
 		for (struct table_link *next; turned; turned = next) {
 			next = turned->next;
-			enter(&bigger, turned);
+			table_enter(&bigger, turned);
 		}
 	}
 	free(t->buckets);
@@ -49,11 +49,11 @@ static void grow(struct table *t)
 int table_add(struct table *t, struct table_link *link, uint64_t hash)
 {
 	if (t->count >= t->bucket_count)
-		grow(t);
+		table_grow(t);
 	if (!t->buckets)
 		return CSSL_E_NO_MEMORY;
 	link->hash = hash;
-	enter(t, link);
+	table_enter(t, link);
 	t->count++;
 	return 0;
 }

@@ -1,11 +1,7 @@
-/* timer.c: timers with a handle of their own, and a worker's deadline wheel made to run. */
+/* timer.c: timers with a handle of their own. */
 #include <stdlib.h>
 
 #include "net/timer.h"
-#include "net/wheel.h"
-#include "net/worker_inside.h"
-
-#define NS_PER_MS 1000000u
 
 struct timer {
 	uv_timer_t uv;
@@ -54,17 +50,4 @@ void timer_stop(struct timer *t)
 {
 	if (t && !uv_is_closing((uv_handle_t *)&t->uv))
 		uv_close((uv_handle_t *)&t->uv, on_timer_closed);
-}
-
-void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms)
-{
-	wheel_set(worker_wheel(w), d, worker_now_ms(w), in_ms);
-	worker_wheel_changed(w);
-}
-
-void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms)
-{
-	uint64_t next_ms = uv_hrtime() / NS_PER_MS + 1; /* both clocks are CLOCK_MONOTONIC */
-
-	deadline_set(w, d, next_ms - worker_now_ms(w) + in_ms);
 }

@@ -1,12 +1,11 @@
-/* timer.h: repeating timers, and deadlines that are cheap enough for each connection to have one (each worker has a
- * wheel with ticks of 10 ms). */
+/* timer.h: timers, each with a handle of its own. A deadline (net/wheel.h) is cheap enough for each connection to have
+ * one. */
 #ifndef CSSL_NET_TIMER_H
 #define CSSL_NET_TIMER_H
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
+#include "net/wheel.h"
 #include "net/worker.h"
 
 /* Start a timer. @every_ms 0: it fires once. NULL: out of memory. */
@@ -15,23 +14,5 @@ struct timer *timer_start(struct worker *w, void (*fn)(void *ctx), void *ctx, ui
 /* From now on fire every @every_ms (not 0), for the first time @every_ms from now. */
 void timer_set_every(struct timer *t, uint64_t every_ms);
 void timer_stop(struct timer *t); /* NULL is legal; fn is not called again; memory is freed after the handle closed */
-
-/* An embedded deadline, all zero before use. It fires once, never early (by the time of the loop turn) and at most one
- * tick late. Setting it again moves it; moving it into the future is nearly free. Cancel it before freeing its holder.
- */
-struct deadline {
-	LIST_ENTRY(deadline) in; /* prev NULL: not set */
-	uint64_t at_ms;
-	void (*fn)(struct deadline *d);
-};
-void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms);
-/* The same, but at least @in_ms pass by the clock. The time of a loop turn is that of its beginning, so an ordinary
- * deadline that is set late in a turn fires early by the length of that turn. For delays that somebody asked for. */
-void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms);
-void deadline_cancel(struct deadline *d);
-static inline bool deadline_is_set(const struct deadline *d)
-{
-	return d->in.le_prev != NULL;
-}
 
 #endif

@@ -15,7 +15,7 @@
 #include "net/fault.h"
 #include "net/timer.h"
 #include "net/udp.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 
 #define UDP_BATCH           64u
 #define UDP_BATCHES_A_TURN  4u
@@ -287,7 +287,7 @@ int udp_bind(const struct sockaddr *address, enum socket_place place)
 }
 
 /* On @fd, which is closed on failure. @intake NULL: to send only; else it is taken. */
-static struct udp *create(
+static struct udp *udp_make(
 	struct worker *w, int fd, struct intake *intake, const struct udp_ops *ops, void *ctx, int *uv_error)
 {
 	struct udp *u = calloc(1, sizeof *u);
@@ -321,7 +321,7 @@ struct udp *udp_create_fd(struct worker *w, int fd, const struct udp_ops *ops, v
 		close(fd);
 		return NULL;
 	}
-	return create(w, fd, intake, ops, ctx, uv_error);
+	return udp_make(w, fd, intake, ops, ctx, uv_error);
 }
 
 struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
@@ -333,7 +333,7 @@ struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int rec
 		*uv_error = fd;
 		return NULL;
 	}
-	return receive ? udp_create_fd(w, fd, ops, ctx, uv_error) : create(w, fd, NULL, ops, ctx, uv_error);
+	return receive ? udp_create_fd(w, fd, ops, ctx, uv_error) : udp_make(w, fd, NULL, ops, ctx, uv_error);
 }
 
 static void on_poll_closed(uv_handle_t *handle)

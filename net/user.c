@@ -54,6 +54,8 @@ int user_become(const char *name, enum user_keeps keeps, char *error, size_t err
 		return CSSL_E_CONFIG;
 	}
 	log_give(p->pw_uid, p->pw_gid);
+	/* Groups first: an ordinary user may not change them. Capabilities last: setresuid(2) drops all that are in
+	 * effect. */
 	if ((is_admin && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) || set_groups(p, keeps) < 0 ||
 		setresgid(p->pw_gid, p->pw_gid, p->pw_gid) < 0 || setresuid(p->pw_uid, p->pw_uid, p->pw_uid) < 0 ||
 		(is_admin && keep_net_admin() < 0)) {

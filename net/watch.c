@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "net/watch.h"
-#include "net/worker_inside.h"
 
 struct watch {
 	uv_poll_t uv;

@@ -1,4 +1,4 @@
-/* worker.c: the loop and its parts: mailbox (async), turn-end list (prepare), deadline wheel (timer).
+/* worker.c: the loop and its parts: mailbox (mailbox.c), turn-end list (prepare), deadline wheel (timer).
  *
  * The turn-end list runs in uv_prepare, after timers and before the loop sleeps. An entry that is linked during a
  * pass runs in the next pass. After a few passes, an idle handle keeps the loop from sleeping instead. So a stream
@@ -16,27 +16,14 @@
 
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/mailbox.h"
 #include "net/wheel.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 #include "proto/error.h"
 
 #define TURN_END_PASSES  4u
 #define BUSY_INTERVAL_NS UINT64_C(1000000000)
-
-struct message {
-	STAILQ_ENTRY(message) next;
-	void (*fn)(struct worker *w, void *arg);
-	void *arg;
-};
-
-enum mailbox_state { MAILBOX_OPEN, MAILBOX_ENDED };
-
-struct mailbox {
-	uv_async_t async;
-	pthread_mutex_t lock;
-	STAILQ_HEAD(, message) messages;
-	enum mailbox_state state;
-};
+#define NS_PER_MS        1000000u
 
 struct busy {
 	uint64_t wall_ns, cpu_ns;
@@ -85,7 +72,7 @@ void turn_end_cancel(struct turn_end *t)
 	t->in.le_prev = NULL;
 }
 
-static void run_turn_ends_once(struct worker *w)
+static void worker_run_turn_ends(struct worker *w)
 {
 	LIST_HEAD(, turn_end) oldest_first = LIST_HEAD_INITIALIZER(oldest_first);
 	struct turn_end *t;
@@ -109,7 +96,7 @@ static void on_prepare(uv_prepare_t *prepare)
 	struct worker *w = prepare->data;
 
 	for (unsigned pass = 0; !LIST_EMPTY(&w->turn_ends) && pass < TURN_END_PASSES; pass++)
-		run_turn_ends_once(w);
+		worker_run_turn_ends(w);
 	if (LIST_EMPTY(&w->turn_ends))
 		uv_idle_stop(&w->idle);
 	else
@@ -117,65 +104,24 @@ static void on_prepare(uv_prepare_t *prepare)
 	w->turn++;
 }
 
-/* Mailbox */
+/* Mail */
 
 int worker_post(struct worker *w, void (*fn)(struct worker *w, void *arg), void *arg)
 {
-	struct message *m = malloc(sizeof *m);
-	if (!m)
-		return CSSL_E_NO_MEMORY;
-	*m = (struct message){ .fn = fn, .arg = arg };
-
-	pthread_mutex_lock(&w->mailbox.lock);
-	enum mailbox_state state = w->mailbox.state;
-	if (state == MAILBOX_OPEN) {
-		STAILQ_INSERT_TAIL(&w->mailbox.messages, m, next);
-		uv_async_send(&w->mailbox.async);
-	}
-	pthread_mutex_unlock(&w->mailbox.lock);
-
-	if (state == MAILBOX_OPEN)
-		return 0;
-	free(m);
-	return CSSL_E_STATE;
+	return mailbox_post(&w->mailbox, fn, arg);
 }
 
-static void mailbox_empty(struct worker *w)
-{
-	pthread_mutex_lock(&w->mailbox.lock);
-	struct message *m = STAILQ_FIRST(&w->mailbox.messages), *next;
-	STAILQ_INIT(&w->mailbox.messages);
-	pthread_mutex_unlock(&w->mailbox.lock);
-
-	for (; m; m = next) {
-		next = STAILQ_NEXT(m, next);
-		m->fn(w, m->arg);
-		free(m);
-	}
-}
-
-/* From here on worker_post() refuses, unless a message came before. */
-static bool mailbox_end(struct worker *w)
-{
-	pthread_mutex_lock(&w->mailbox.lock);
-	if (STAILQ_EMPTY(&w->mailbox.messages))
-		w->mailbox.state = MAILBOX_ENDED;
-	bool ended = w->mailbox.state == MAILBOX_ENDED;
-	pthread_mutex_unlock(&w->mailbox.lock);
-	return ended;
-}
-
-static bool may_end(const struct worker *w)
+static bool worker_may_end(const struct worker *w)
 {
 	return atomic_load(&w->stop_asked) && w->open_handles == 0;
 }
 
-static void on_async(uv_async_t *async)
+static void on_mail(uv_async_t *async)
 {
 	struct worker *w = async->data;
 
-	mailbox_empty(w);
-	if (may_end(w))
+	mailbox_empty(&w->mailbox, w);
+	if (worker_may_end(w))
 		uv_stop(&w->loop);
 }
 
@@ -190,22 +136,16 @@ void worker_release(struct worker *w)
 {
 	assert(w->open_handles > 0);
 	w->open_handles--;
-	if (may_end(w))
+	if (worker_may_end(w))
 		uv_stop(&w->loop);
 }
 
 /* Deadlines */
 
-static void on_wheel_timer(uv_timer_t *timer)
-{
-	struct worker *w = timer->data;
+static void on_wheel_timer(uv_timer_t *timer);
 
-	w->wheel_wakes_ms = WHEEL_NEVER;
-	wheel_advance(&w->wheel, uv_now(&w->loop));
-	worker_wheel_changed(w);
-}
-
-void worker_wheel_changed(struct worker *w)
+/* The wheel may have to turn earlier than the loop would wake. */
+static void worker_wake_for_wheel(struct worker *w)
 {
 	uint64_t next_ms = wheel_next_ms(&w->wheel), now_ms = uv_now(&w->loop);
 
@@ -215,19 +155,40 @@ void worker_wheel_changed(struct worker *w)
 	uv_timer_start(&w->wheel_timer, on_wheel_timer, next_ms > now_ms ? next_ms - now_ms : 0, 0);
 }
 
+static void on_wheel_timer(uv_timer_t *timer)
+{
+	struct worker *w = timer->data;
+
+	w->wheel_wakes_ms = WHEEL_NEVER;
+	wheel_advance(&w->wheel, uv_now(&w->loop));
+	worker_wake_for_wheel(w);
+}
+
+void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms)
+{
+	wheel_set(&w->wheel, d, uv_now(&w->loop), in_ms);
+	worker_wake_for_wheel(w);
+}
+
+void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms)
+{
+	uint64_t next_ms = uv_hrtime() / NS_PER_MS + 1; /* both clocks are CLOCK_MONOTONIC */
+
+	deadline_set(w, d, next_ms - uv_now(&w->loop) + in_ms);
+}
+
 /* Life */
 
-static int loop_init(struct worker *w)
+static int worker_init_loop(struct worker *w)
 {
 	int r = uv_loop_init(&w->loop);
 	if (r < 0)
 		return r;
-	r = uv_async_init(&w->loop, &w->mailbox.async, on_async);
+	r = mailbox_init(&w->mailbox, &w->loop, on_mail, w);
 	if (r < 0) {
 		uv_loop_close(&w->loop);
 		return r;
 	}
-	w->mailbox.async.data = w;
 	uv_prepare_init(&w->loop, &w->prepare);
 	w->prepare.data = w;
 	uv_prepare_start(&w->prepare, on_prepare);
@@ -241,7 +202,7 @@ struct worker *worker_create(unsigned index, const char *name)
 {
 	struct worker *w = calloc(1, sizeof *w);
 	uint8_t *read_buffer = malloc(WORKER_READ_BUFFER_LEN);
-	int r = w && read_buffer ? loop_init(w) : UV_ENOMEM;
+	int r = w && read_buffer ? worker_init_loop(w) : UV_ENOMEM;
 
 	if (r < 0) {
 		log_event(LOG_ERROR, NULL, "worker not created", "worker=%s cause=%s", name, uv_strerror(r));
@@ -251,8 +212,6 @@ struct worker *worker_create(unsigned index, const char *name)
 	}
 	signal(SIGPIPE, SIG_IGN); /* libuv writes with write(2) */
 	w->read_buffer = w->own_read_buffer = read_buffer;
-	pthread_mutex_init(&w->mailbox.lock, NULL);
-	STAILQ_INIT(&w->mailbox.messages);
 	wheel_init(&w->wheel, uv_now(&w->loop));
 	w->wheel_wakes_ms = WHEEL_NEVER;
 	w->turn = 1;
@@ -266,10 +225,10 @@ int worker_run(struct worker *w)
 	int r = 0;
 
 	do {
-		while (!may_end(w))
+		while (!worker_may_end(w))
 			r = uv_run(&w->loop, UV_RUN_DEFAULT);
-		mailbox_empty(w);
-	} while (!may_end(w) || !mailbox_end(w));
+		mailbox_empty(&w->mailbox, w);
+	} while (!worker_may_end(w) || !mailbox_end(&w->mailbox));
 	return r < 0 ? r : 0;
 }
 
@@ -326,7 +285,7 @@ int worker_start(struct worker *w, int (*start)(struct worker *w, void *arg), vo
 void worker_stop(struct worker *w)
 {
 	atomic_store(&w->stop_asked, 1);
-	uv_async_send(&w->mailbox.async);
+	mailbox_wake(&w->mailbox);
 }
 
 void worker_destroy(struct worker *w)
@@ -339,7 +298,7 @@ void worker_destroy(struct worker *w)
 	for (unsigned turns = 0; turns < 4; turns++)
 		uv_run(&w->loop, UV_RUN_NOWAIT);
 	assert(w->open_handles == 0);
-	uv_close((uv_handle_t *)&w->mailbox.async, NULL);
+	mailbox_close(&w->mailbox);
 	uv_close((uv_handle_t *)&w->prepare, NULL);
 	uv_close((uv_handle_t *)&w->idle, NULL);
 	uv_close((uv_handle_t *)&w->wheel_timer, NULL);
@@ -347,7 +306,6 @@ void worker_destroy(struct worker *w)
 	int r = uv_loop_close(&w->loop);
 	assert(r == 0);
 	buffers_clear(&w->buffers);
-	pthread_mutex_destroy(&w->mailbox.lock);
 	free(w->own_read_buffer);
 	free(w);
 }
@@ -389,11 +347,6 @@ uint8_t *worker_read_buffer(struct worker *w)
 struct buffers *worker_buffers(struct worker *w)
 {
 	return &w->buffers;
-}
-
-struct wheel *worker_wheel(struct worker *w)
-{
-	return &w->wheel;
 }
 
 uint64_t worker_now_ms(const struct worker *w)

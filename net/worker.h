@@ -76,4 +76,14 @@ struct turn_end {
 void worker_at_turn_end(struct worker *w, struct turn_end *t);
 void turn_end_cancel(struct turn_end *t);
 
+/* --- for the objects of net/ only --- */
+
+/* Count a handle that was initialised on the loop; uncount it in its close callback. The worker ends when none is left.
+ */
+void worker_hold(struct worker *w);
+void worker_release(struct worker *w);
+
+/* WORKER_READ_BUFFER_LEN bytes, good until the callback that reads into them returns. */
+uint8_t *worker_read_buffer(struct worker *w);
+
 #endif

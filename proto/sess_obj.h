@@ -6,10 +6,12 @@
 #ifndef CSSL_PROTO_SESS_OBJ_H
 #define CSSL_PROTO_SESS_OBJ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "proto/cipher_suite.h"
+#include "proto/ids.h"
 #include "proto/ja4.h"
 #include "proto/session_id.h"
 
@@ -21,9 +23,6 @@
 void sess_obj_write_next_format(void);
 #endif
 
-#define CONNECTION_ID_LEN      16u
-#define ADOPT_TOKEN_LEN        16u
-#define FAMILY_ID_LEN          16u
 #define TRAFFIC_SECRET_MAX     48u
 #define AEAD_KEY_MAX           32u
 #define NAME_MAX_LEN           255u
@@ -32,15 +31,6 @@ void sess_obj_write_next_format(void);
 #define SESSION_LIFETIME_MAX_S 604800u /* RFC 8446 4.6.1 */
 #define RANDOM_LEN             32u
 #define SESS_OBJ_LEN_MAX       61440u /* encoded; a longer one is refused before it is parsed */
-
-struct connection_id {
-	uint8_t bytes[CONNECTION_ID_LEN];
-};
-
-struct client_address {
-	uint8_t bytes[16];
-	uint8_t len; /* 4 or 16; 0: unknown */
-};
 
 /* Key material of one direction. TLS 1.3: @secret, as long as the suite's hash; key and IV derive from it. TLS 1.2:
  * @key and @iv (4 bytes of salt for AES-GCM, 12 for ChaCha20), no secret. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/log.h"
+#include "net/log_file.h"
 #include "smtpproxy/events/event_writer.h"
 
 #define STOP_MS 5000u /* for the lines that wait; systemd's limit for a stop leaves more */

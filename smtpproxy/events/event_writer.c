@@ -15,6 +15,7 @@
 #include "net/error_text.h"
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/log_file.h"
 #include "proto/error.h"
 
 enum writer_state { WRITER_IDLE, WRITER_RUNS, WRITER_ENDS, WRITER_ENDED };

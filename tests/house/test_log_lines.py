@@ -7,7 +7,7 @@ import pytest
 from test_rules import ROOT, _files
 
 CALL = re.compile(r"\b(log_event|log_paced|log_event_paced|log_write)\(")
-FORMAT_AT = {"log_event": 3, "log_paced": 3, "log_event_paced": 4, "log_write": 4}
+FORMAT_AT = {"log_event": 3, "log_paced": 3, "log_event_paced": 4, "log_write": 3}
 LITERALS = re.compile(r'(?:\s*(?:"(?:[^"\\]|\\.)*"|PRI\w+))+\s*')
 NUMBER_FOR_A_WORD = re.compile(r"\b(cause|reason|state|response)=%(?![-0-9.*]*s)")
 PAIR = re.compile(r'\w+=(?:"[^"]*"|[^ "]+)( +|$)')

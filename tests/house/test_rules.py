@@ -58,6 +58,14 @@ def test_only_net_closes_handles():
     _none(_matches(r"\buv_close\s*\(", [f for f in _files(".c", ".h") if f.parent != ROOT / "net"]))
 
 
+# A worker counts the handles on its loop, and lends the buffer that its objects read into.
+OF_HANDLES = r"\bworker_(hold|release|read_buffer)\s*\("
+
+
+def test_only_net_makes_handles():
+    _none(_matches(OF_HANDLES, [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] not in ("net", "tests")]))
+
+
 @pytest.mark.parametrize("folder", ["proto", "smtp"])
 def test_bytes_and_states_have_no_sockets_no_loop_no_log_no_clock(folder):
     _none(_matches(r'#include\s*(<uv\.h>|<sys/socket\.h>|"net/)|\b(clock_gettime|time|gettimeofday)\(',
@@ -85,7 +93,7 @@ def test_a_second_parse_would_be_seen(planted):
 BY_PATH = r"\b(chmod|l?chown|fchmodat)\s*\(|\bfchownat\s*\((?!.*\bAT_EMPTY_PATH\b)"
 # Files are made by log_open_file(), which root may call for a folder of another user, and by the audit of test builds.
 MAKES_FILES = r"\bO_CREAT\b|\bfopen\s*\([^)]*\"[aw]|\bcreat\s*\("
-MAKERS_OF_FILES = {"net/log.c", "net/audit.c"}
+MAKERS_OF_FILES = {"net/log_file.c", "net/audit.c"}
 
 
 def _of_daemons():

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,6 @@
 
 #include "fixture.h"
 #include "net/log.h"
-#include "net/log_inside.h"
 #include "net/log_line.h"
 #include "net/log_pace.h"
 #include "tests/unit/unit.h"
@@ -26,6 +26,16 @@ static void begin(enum log_format format, enum log_level level)
 	snprintf(path, sizeof path, "%s/log", temp_dir());
 	unlink(path);
 	ck_assert_int_eq(log_open("sslagent", "a1", format, level, path), 0);
+}
+
+/* A line of the access log, as kinds of lines write it. */
+__attribute__((format(printf, 2, 3))) static void to_access(const char *event, const char *fields, ...)
+{
+	va_list args;
+
+	va_start(args, fields);
+	log_write_va(LOG_ACCESS, LOG_INFO, NULL, event, fields, args);
+	va_end(args);
 }
 
 /* All of the file, without the last newline. */
@@ -408,9 +418,9 @@ START_TEST(a_full_disk_leaves_no_half_line)
 	signal(SIGXFSZ, SIG_IGN);
 	limit_files(1000);
 	for (unsigned i = 0; i < 100; i++)
-		log_write(LOG_ACCESS, LOG_INFO, NULL, "ended", "number=%u", i);
+		to_access("ended", "number=%u", i);
 	limit_files(RLIM_INFINITY);
-	log_write(LOG_ACCESS, LOG_INFO, NULL, "ended", "number=last");
+	to_access("ended", "number=last");
 	log_close();
 
 	FILE *f = fopen(access, "r");
@@ -433,8 +443,8 @@ START_TEST(lost_lines_are_told_behind_the_next_event)
 {
 	begin(LOG_TEXT, LOG_INFO);
 	ck_assert_int_eq(log_open_access("/dev/full"), 0);
-	log_write(LOG_ACCESS, LOG_INFO, NULL, "ended", NULL);
-	log_write(LOG_ACCESS, LOG_INFO, NULL, "ended", NULL);
+	to_access("ended", NULL);
+	to_access("ended", NULL);
 	ck_assert_str_eq(written(), "");
 	log_event(LOG_INFO, NULL, "link up", NULL);
 	log_event(LOG_INFO, NULL, "link lost", NULL);

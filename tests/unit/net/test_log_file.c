@@ -9,6 +9,7 @@
 
 #include "fixture.h"
 #include "net/log.h"
+#include "net/log_file.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

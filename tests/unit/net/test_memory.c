@@ -11,7 +11,7 @@
 #include "net/signals.h"
 #include "net/timer.h"
 #include "net/udp.h"
-#include "net/worker_inside.h"
+#include "net/worker.h"
 #include "owner.h"
 #include "proto/error.h"
 #include "tests/unit/unit.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "net/discard.h"
-#include "net/stream_inside.h"
+#include "net/stream.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
 
@@ -160,7 +160,7 @@ START_TEST(a_lingering_client_that_has_not_taken_all_is_reset)
 	connection_keep(&l, "sl", 1);
 	struct stream *client = &connection_only()->busy->client;
 	setsockopt(l.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-	setsockopt(stream_fileno(client), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	setsockopt(stream_fd(client), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
 	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
 	for (int i = 0; i < 3; i++)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/stream_inside.h"
+#include "net/stream.h"
 #include "proto/error.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
