@@ -17,10 +17,10 @@
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_H
 
 #include "proto/agents_key.h"
-#include "smtpproxy/queue/backup.h"
-#include "smtpproxy/queue/choice.h"
-#include "smtpproxy/queue/content.h"
-#include "smtpproxy/queue/destination.h"
+#include "smtpproxy/queue/backup/backup.h"
+#include "smtpproxy/queue/markers/choice.h"
+#include "smtpproxy/queue/items/content.h"
+#include "smtpproxy/queue/items/destination.h"
 #include "smtpproxy/queue/queue_stats.h"
 
 #define QUEUE_UNCONFIRMED_MAX 1000u

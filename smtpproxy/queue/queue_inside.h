@@ -7,7 +7,7 @@
 #include "smtpproxy/queue/lease.h"
 #include "smtpproxy/queue/queue.h"
 #include "smtpproxy/queue/queue_clock.h"
-#include "smtpproxy/queue/seal.h"
+#include "smtpproxy/queue/items/seal.h"
 
 #define QUEUE_TICK_MS   100u
 #define QUEUE_STALL_MS  500 /* a tick that comes so late means that this process was stopped */

@@ -3,7 +3,7 @@
 #ifndef CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
 #define CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
 
-#include "smtpproxy/queue/backup_inside.h"
+#include "smtpproxy/queue/backup/backup_inside.h"
 #include "smtpproxy/queue/queue_inside.h"
 
 #define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
