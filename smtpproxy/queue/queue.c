@@ -166,7 +166,7 @@ static void on_tick(void *ctx)
 	queue_spares_tick(q, now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_SEEN) /* not claimed: ask again what it holds */
-			backup_look_again(&q->backups[i]);
+			backup_look(&q->backups[i], LOOK_OWNER);
 	queue_consider(q);
 	if (q->state == QUEUE_FLUSHING)
 		flush_further(q, now_ms);
@@ -214,6 +214,7 @@ static void share(struct queue *q)
 	sodium_bin2hex(s->nonce, sizeof s->nonce, nonce, sizeof nonce);
 	snprintf(s->owner_key, sizeof s->owner_key, "cssl:{%s}:owner", q->conf.name);
 	snprintf(s->items_key, sizeof s->items_key, "cssl:{%s}:items", q->conf.name);
+	s->ops = &queue_backup_ops;
 	s->user = q;
 	s->heartbeat_ms = q->conf.heartbeat_ms;
 	s->path_timeout_ms = q->conf.path_timeout_ms;
@@ -301,7 +302,7 @@ static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_sta
 	for (unsigned n = 0; n < BACKUP_PATHS; n++)
 		out->paths[n] = b->paths[n].stats;
 	for (uint32_t at = 0; at < l->count; at++)
-		replaces += l->ring[(l->first + at) & (l->cap - 1)].kind == CHANGE_REPLACE;
+		replaces += change_at(l, at)->kind == CHANGE_REPLACE;
 	return replaces;
 }
 

@@ -43,7 +43,7 @@ bool queue_is_ours(const struct queue *q, const struct backup *b)
 	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
 }
 
-bool queue_is_behind(const struct backup *b)
+static bool is_behind(const struct backup *b)
 {
 	const struct queue *q = queue_of(b);
 	const struct marker *m = &b->sight.marker;
@@ -54,7 +54,7 @@ bool queue_is_behind(const struct backup *b)
 
 bool queue_is_branch(const struct queue *q, const struct backup *b)
 {
-	return b->sight.state == SIGHT_MARKED && !queue_is_ours(q, b) && !queue_is_behind(b);
+	return b->sight.state == SIGHT_MARKED && !queue_is_ours(q, b) && !is_behind(b);
 }
 
 /* --- a backup that came back ---
@@ -70,7 +70,7 @@ static void begin_compare(struct queue *q, struct backup *b)
 	b->stats.fills++;
 	if (b->sight.state == SIGHT_MARKED) /* it was left behind, or has been read just now */
 		queue_note_left(q, b->index, b->sight.marker.run_id, b->sight.marker.version);
-	backup_compare(b);
+	backup_advance(b, BACKUP_COMPARING);
 }
 
 void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id)
@@ -167,7 +167,7 @@ void queue_consider(struct queue *q)
 		q->orders = 0;
 }
 
-void queue_on_seen(struct backup *b)
+static void on_seen(struct backup *b)
 {
 	queue_consider(queue_of(b));
 }
@@ -201,7 +201,7 @@ void queue_on_claimed(struct backup *b)
 	begin_compare(q, b);
 }
 
-void queue_on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
+static void on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
 {
 	if (b->state == BACKUP_COMPARING)
 		compare_item(queue_of(b), b, field, field_len);
@@ -209,14 +209,14 @@ void queue_on_item(struct backup *b, const char *field, size_t field_len, const 
 		queue_read_item(queue_of(b), b, field, field_len, value, len);
 }
 
-void queue_on_read(struct backup *b)
+static void on_read(struct backup *b)
 {
 	struct queue *q = queue_of(b);
 	bool owned = queue_owns(q);
 
 	if (b->state == BACKUP_COMPARING) {
 		b->fill_next = q->items.oldest;
-		backup_fill(b);
+		backup_advance(b, BACKUP_FILLING);
 		return;
 	}
 	queue_read_end(q, b);
@@ -241,7 +241,7 @@ void queue_on_done(struct backup *b, enum change_kind kind, struct item *i)
 		worker_at_turn_end(q->shared.worker, &q->tell_take);
 }
 
-void queue_on_refused(struct backup *b, struct item *i)
+static void on_refused(struct backup *b, struct item *i)
 {
 	struct queue *q = queue_of(b);
 
@@ -261,7 +261,7 @@ void queue_on_refused(struct backup *b, struct item *i)
 	backup_give_up(b, "its memory is full, and it lacks a stored message");
 }
 
-void queue_on_marked(struct backup *b, uint64_t version)
+static void on_marked(struct backup *b, uint64_t version)
 {
 	struct queue *q = queue_of(b);
 	const unsigned joining = q->joining;
@@ -299,7 +299,7 @@ static int64_t proven_ms(const struct queue *q, const struct backup *b)
 	return oldest_ms;
 }
 
-void queue_on_renewed(struct backup *b, int64_t sent_ms)
+static void on_renewed(struct backup *b, int64_t sent_ms)
 {
 	struct queue *q = queue_of(b);
 
@@ -310,7 +310,7 @@ void queue_on_renewed(struct backup *b, int64_t sent_ms)
 
 /* It stays ours meanwhile, and gets every delete: if both servers are full, only deliveries make room, and these need
  * the lease. */
-void queue_on_full(struct backup *b)
+static void on_full(struct backup *b)
 {
 	if (redis_link_clock_ms() >= b->fill_after_ms)
 		log_paced(LOG_WARNING, NULL, "backup not filled", "backup=%u cause=%s", b->index, "its memory is full");
@@ -336,7 +336,7 @@ void queue_on_room(struct backup *b)
 	queue_join_filled(q);
 }
 
-void queue_on_given_up(struct backup *b, enum backup_state was)
+static void on_given_up(struct backup *b, enum backup_state was)
 {
 	struct queue *q = queue_of(b);
 	const bool was_read = (q->reads & 1u << b->index) != 0;
@@ -370,10 +370,26 @@ void queue_on_given_up(struct backup *b, enum backup_state was)
 
 /* One that was not complete yet is only looked at again: what it lacked may be in this memory only. Its sight is as old
  * as the claim. */
-void queue_on_deposed(struct backup *b, uint64_t epoch)
+static void on_deposed(struct backup *b, uint64_t epoch)
 {
 	struct queue *q = queue_of(b);
 
 	if (!queue_owns(q) || !queue_may_hold_more(q, b))
 		queue_depose(q, epoch);
 }
+
+const struct backup_ops queue_backup_ops = {
+	.on_seen = on_seen,
+	.on_claimed = queue_on_claimed,
+	.on_item = on_item,
+	.on_read = on_read,
+	.on_done = queue_on_done,
+	.on_refused = on_refused,
+	.on_full = on_full,
+	.on_marked = on_marked,
+	.on_renewed = on_renewed,
+	.on_room = queue_on_room,
+	.on_given_up = on_given_up,
+	.on_deposed = on_deposed,
+	.is_behind = is_behind,
+};

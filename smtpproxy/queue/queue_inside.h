@@ -4,6 +4,7 @@
 
 #include "net/address.h"
 #include "net/timer.h"
+#include "smtpproxy/queue/backup/backup_look.h"
 #include "smtpproxy/queue/lease.h"
 #include "smtpproxy/queue/queue.h"
 #include "smtpproxy/queue/queue_clock.h"
@@ -163,6 +164,10 @@ void queue_mark(struct queue *q);
 void queue_join_filled(struct queue *q);
 
 /* queue_backups.c */
+extern const struct backup_ops queue_backup_ops;
+void queue_on_claimed(struct backup *b);
+void queue_on_done(struct backup *b, enum change_kind kind, struct item *i);
+void queue_on_room(struct backup *b);
 /* The queue has all that the server number @at held under this version. */
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version);
 void queue_tell_ready(struct queue *q);

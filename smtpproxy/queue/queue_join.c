@@ -75,7 +75,7 @@ void queue_join_filled(struct queue *q)
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		if (!is_filled(&q->backups[i]))
 			continue;
-		backup_join(&q->backups[i]);
+		backup_advance(&q->backups[i], BACKUP_MARKING);
 		q->joining |= has_to_wait ? 1u << i : 0;
 	}
 	memcpy(q->members_before, q->shared.marker.members, sizeof q->members_before);

@@ -292,7 +292,7 @@ static void recovered(struct queue *q)
 			queue_on_claimed(b);
 			continue;
 		}
-		backup_join(b);
+		backup_advance(b, BACKUP_MARKING);
 		if (lacking & 1u << i)
 			complete(q, b);
 	}

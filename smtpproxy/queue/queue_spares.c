@@ -17,7 +17,7 @@ void queue_spares_begin(struct queue *q)
 	for (unsigned n = 0; n < s->count; n++) {
 		s->confs[n] = n < BACKUPS ? &q->conf.backups[n] : &q->conf.spares[n - BACKUPS];
 		backup_init(&s->probes[n], n, s->confs[n], &q->shared);
-		s->probes[n].is_probe = 1;
+		s->probes[n].is_probe = true;
 	}
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		s->at[i] = i;
@@ -72,13 +72,12 @@ static void tick_probe(struct queue *q, unsigned server, int64_t now_ms)
 	const int64_t every_ms = queue_owns(q) ? LOOK_AGAIN_MS : 0;
 
 	if (place_of(&q->spares, server) < BACKUPS) {
-		if (!backup_is_closed(p) || p->state != BACKUP_AWAY)
-			backup_give_up(p, "a place uses this server");
+		backup_give_up(p, "a place uses this server");
 		return;
 	}
 	backup_tick(p, now_ms);
 	if (p->state == BACKUP_SEEN && now_ms - p->asked_ms >= every_ms)
-		backup_look_again(p);
+		backup_look(p, LOOK_OWNER);
 }
 
 /* Moves */
@@ -92,7 +91,8 @@ static void move(struct queue *q, unsigned i, unsigned to, const char *event, co
 		queue_server_name(q, s->at[i], from_text), queue_server_name(q, to, to_text), cause);
 	s->at[i] = to;
 	s->moved_ms[i] = s->useful_ms[i] = redis_link_clock_ms();
-	backup_use(&q->backups[i], s->confs[to], cause);
+	q->backups[i].next = s->confs[to];
+	backup_give_up(&q->backups[i], cause);
 }
 
 /* LOOKING, WATCHING */

@@ -17,11 +17,14 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_H
 
+#include "smtpproxy/queue/backup/backup_stats.h"
 #include "smtpproxy/queue/backup/change_line.h"
 #include "smtpproxy/queue/items/item.h"
 #include "smtpproxy/queue/markers/marker.h"
-#include "smtpproxy/queue/backup/backup_stats.h"
 #include "smtpproxy/queue/backup/redis_link.h"
+#include "smtpproxy/queue/backup/refusal.h"
+
+struct backup;
 
 struct backup_conf {
 	struct sockaddr_storage paths[BACKUP_PATHS];
@@ -35,9 +38,42 @@ enum backup_reads {
 	BACKUP_READS_NAMES, /* of messages the names, of all else the values, too */
 };
 
+/* What the owner does when something happens to a backup that is no probe. The loop makes these calls. Each may call
+ * every function of this header. */
+struct backup_ops {
+	/* The state is SEEN: @b->sight is fresh. */
+	void (*on_seen)(struct backup *b);
+	/* The server is ours under the epoch of backup_claim(). */
+	void (*on_claimed)(struct backup *b);
+	/* A field and its value came; and then: all of them have come. @value NULL: a message of which only the name
+	 * was asked for. */
+	void (*on_item)(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
+	void (*on_read)(struct backup *b);
+	/* A change was made to @i. */
+	void (*on_done)(struct backup *b, enum change_kind kind, struct item *i);
+	/* The server's memory is full: @i was not stored. Of a backup that counts. */
+	void (*on_refused)(struct backup *b, struct item *i);
+	/* The same of a FILLING backup, once for several items: it lacks them still. */
+	void (*on_full)(struct backup *b);
+	/* The marker of that version is written. */
+	void (*on_marked)(struct backup *b, uint64_t version);
+	/* A request sent at @sent_ms was executed under our token, in any state that has a token. */
+	void (*on_renewed)(struct backup *b, int64_t sent_ms);
+	/* The line of a FILLING backup is short. */
+	void (*on_room)(struct backup *b);
+	/* Given up or lost in the state @was, which is more than SEEN. Its line is still complete, and is dropped
+	 * after the call. */
+	void (*on_given_up)(struct backup *b, enum backup_state was);
+	/* The server has an owner of that higher epoch. */
+	void (*on_deposed)(struct backup *b, uint64_t epoch);
+	/* True: a marker that was read leaves the server of @b behind, as its own marker has it. Of a probe, too. */
+	bool (*is_behind)(const struct backup *b);
+};
+
 /* Shared by both backups; set by their owner. */
 struct backup_shared {
 	struct worker *worker;
+	const struct backup_ops *ops;
 	void *user;
 	struct seal *seal;
 	char owner_key[96], items_key[96];
@@ -50,12 +86,12 @@ struct backup_shared {
 	uint32_t block_items; /* of a block that is read, at most */
 };
 
-/* How far a server lets this gateway go. */
-enum backup_refusal {
-	REFUSAL_NONE,
-	REFUSAL_AT_LOGIN, /* by AUTH */
-	REFUSAL_AT_LOOK,  /* it does not tell who it is */
-	REFUSAL_AT_CALL,  /* it does not execute a call, or gives no items */
+/* What is read of a server, in blocks. */
+struct backup_reading {
+	enum backup_reads what;
+	uint32_t block;        /* how many items the next block has */
+	const uint64_t *fetch; /* ids of messages; their owner's, until on_read */
+	size_t fetch_count, fetched;
 };
 
 struct backup_path {
@@ -70,8 +106,9 @@ struct backup {
 	struct backup_path *active; /* NULL: none is ready */
 	struct backup_shared *shared;
 	const struct backup_conf *conf;
-	const struct backup_conf
-		*next; /* of the server that takes its place when all links are closed; NULL: none does */
+	/* Its owner may set it and then give the backup up: after some ticks the backup is AWAY with this conf, which
+	 * has to outlive it. NULL: no other server takes its place. */
+	const struct backup_conf *next;
 	struct turn_end turn;
 	struct change_line line;
 	struct sight sight;
@@ -80,25 +117,20 @@ struct backup {
 	char run_id[RUN_ID_LEN + 1];
 	enum backup_state state;
 	unsigned index;
-	int is_probe;   /* 1: it only looks, and the queue is not called */
+	bool is_probe;  /* it only looks, and the queue is not called */
 	unsigned looks; /* answers that are missing before the server is known */
 	uint64_t generation;
-	enum backup_reads reads;
-	uint32_t block;        /* how many items the next block has */
-	const uint64_t *fetch; /* ids of messages; their owner's, until on_read */
-	size_t fetch_count, fetched;
+	struct backup_reading reading;
+	struct refusal refusal;
 	int64_t heard_ms;       /* last answer, or progress of the active path */
 	int64_t asked_ms;       /* when the question was sent whose answer is @sight */
 	int64_t renewed_ms;     /* our token counted there at that time; 0: not since the claim */
 	int64_t fill_after_ms;  /* do not fill before */
 	struct item *fill_next; /* FILLING: the next item that it may lack; NULL: all are in the line */
 	struct queue_backup_stats stats;
-	enum backup_refusal refusal;
-	char refused[96];     /* its answer then */
-	int64_t refused_ms;   /* the last time; 0: it does not refuse */
 	int64_t check_ms;     /* its policies are looked at again then */
-	uint8_t has_saved;    /* this process of the server has written a snapshot, */
-	uint8_t saves_told;   /* and the log says so, or that it will */
+	bool has_saved;       /* this process of the server has written a snapshot, */
+	bool saves_told;      /* and the log says so, or that it will */
 	const char *not_used; /* why it is not claimed, or does not count, as it was told; NULL: it was not */
 };
 
@@ -106,38 +138,35 @@ struct backup {
 void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared);
 /* Every 50 to 250 ms: connects, heartbeats, time-outs. */
 void backup_tick(struct backup *b, int64_t now_ms);
-/* Another server takes its place: this one is given up, and after some ticks it is AWAY with that conf, which has to
- * outlive it. @why: static text for the log. */
-void backup_use(struct backup *b, const struct backup_conf *conf, const char *why);
 /* Closes the links; true when all are closed. Call it until then. */
 bool backup_stop(struct backup *b);
 
-bool backup_is_closed(const struct backup *b);
-
-/* Ask for the owner's record again: on_seen. Only when SEEN. */
-void backup_look_again(struct backup *b);
-/* SEEN: claim it for shared->epoch. */
-void backup_claim(struct backup *b);
 /* CLAIMED: read all items: on_item, on_read. */
 void backup_read(struct backup *b, enum backup_reads what);
 /* CLAIMED, and read: the messages with these @ids, 1 or more: on_item for each that is there, on_read. */
 void backup_fetch(struct backup *b, const uint64_t *ids, size_t count);
-/* CLAIMED: it receives changes from now on, and the names of its items are read: on_item, on_read. */
-void backup_compare(struct backup *b);
-/* COMPARING: on_room asks for the items that it lacks. */
-void backup_fill(struct backup *b);
-/* CLAIMED or FILLING: it has all items. From now on a message is stored only after its answer, too. Writes the
- * marker. */
-void backup_join(struct backup *b);
+/* The next state, where its owner decides it.
+ * COMPARING (CLAIMED): it receives changes from now on, and the names of its items are read: on_item, on_read.
+ * FILLING (COMPARING): on_room asks for the items that it lacks.
+ * MARKING (CLAIMED or FILLING): it has all items. From now on a message is stored only after its answer, too. The owner
+ * then pushes the marker. */
+void backup_advance(struct backup *b, enum backup_state to);
 
 /* Append a change; it leaves at the end of the turn. Only when backup_is_live(). 0; CSSL_E_NO_MEMORY or CSSL_E_FULL:
  * the backup is given up. */
 int backup_push(struct backup *b, enum change_kind kind, struct item *i);
-/* 1: it answers, and does not let this gateway in: it did so in the last seconds. */
-int backup_refuses(const struct backup *b);
-/* 1: it lets this gateway in, or refuses. 0: it is silent, or lost. */
-bool backup_answers(const struct backup *b);
-/* Drop the line and begin again. @why: static text for the log. */
+/* True: it answers, and does not let this gateway in: it did so in the last seconds. */
+static inline bool backup_refuses(const struct backup *b)
+{
+	return refusal_lasts(&b->refusal, redis_link_clock_ms());
+}
+/* True: it lets this gateway in, or refuses. Else it is silent, or lost. */
+static inline bool backup_answers(const struct backup *b)
+{
+	return b->active || backup_refuses(b);
+}
+/* Drop the line, close the links and begin again. Nothing happens if it is AWAY and all links are closed. @why: static
+ * text for the log. */
 void backup_give_up(struct backup *b, const char *why);
 extern const char backup_begins_again[]; /* such a @why: the server is used again at once */
 
@@ -151,36 +180,5 @@ static inline bool backup_counts(const struct backup *b)
 {
 	return b->state == BACKUP_MARKING || b->state == BACKUP_IN_SYNC;
 }
-
-/* What the queue does when something happens to a backup that is no probe (queue_backups.c). The loop makes these
- * calls. Each may call every function of this header. */
-
-/* The state is SEEN: @b->sight is fresh. */
-void queue_on_seen(struct backup *b);
-/* The server is ours under the epoch of backup_claim(). */
-void queue_on_claimed(struct backup *b);
-/* A field and its value came; and then: all of them have come. @value NULL: a message of which only the name
- * was asked for. */
-void queue_on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
-void queue_on_read(struct backup *b);
-/* A change was made to @i. */
-void queue_on_done(struct backup *b, enum change_kind kind, struct item *i);
-/* The server's memory is full: @i was not stored. Of a backup that counts. */
-void queue_on_refused(struct backup *b, struct item *i);
-/* The same of a FILLING backup, once for several items: it lacks them still. */
-void queue_on_full(struct backup *b);
-/* The marker of that version is written. */
-void queue_on_marked(struct backup *b, uint64_t version);
-/* A request sent at @sent_ms was executed under our token, in any state that has a token. */
-void queue_on_renewed(struct backup *b, int64_t sent_ms);
-/* The line of a FILLING backup is short. */
-void queue_on_room(struct backup *b);
-/* Given up or lost in the state @was, which is more than SEEN. Its line is still complete, and is dropped
- * after the call. */
-void queue_on_given_up(struct backup *b, enum backup_state was);
-/* The server has an owner of that higher epoch. */
-void queue_on_deposed(struct backup *b, uint64_t epoch);
-/* 1: a marker that was read leaves the server of @b behind, as its own marker has it. */
-bool queue_is_behind(const struct backup *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* backup_stats.h: the states of a backup and of its paths, and their counts as plain values. A part of its own, because the
- * control API and /metrics show them and need nothing else of a backup.
+/* backup_stats.h: the states of a backup and of its paths, and their counts as plain values. A part of its own, because
+ * the control API and /metrics show them and need nothing else of a backup.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_STATS_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_STATS_H

@@ -8,12 +8,7 @@
 
 #define RING_FIRST 256u
 
-struct change *change_at(struct change_line *l, uint32_t at)
-{
-	return &l->ring[(l->first + at) & (l->cap - 1)];
-}
-
-static int grow(struct change_line *l)
+static int change_grow(struct change_line *l)
 {
 	uint32_t cap = l->cap ? 2 * l->cap : RING_FIRST;
 	struct change *ring = malloc(cap * sizeof *ring);
@@ -29,14 +24,14 @@ static int grow(struct change_line *l)
 	return 0;
 }
 
-struct destination_changes *change_counts(struct change_line *l, const struct item *i)
+static struct destination_changes *change_counts(struct change_line *l, const struct item *i)
 {
 	return i && i->to ? &i->to->changes[l->backup] : &l->other;
 }
 
 int change_push(struct change_line *l, enum change_kind kind, struct item *i)
 {
-	if (l->count == l->cap && grow(l))
+	if (l->count == l->cap && change_grow(l))
 		return CSSL_E_NO_MEMORY;
 	if (i)
 		item_hold(i);
@@ -52,7 +47,7 @@ static uint32_t change_bytes(const struct change *c)
 	return c->kind == CHANGE_REPLACE ? c->item->note_len : ITEM_FIELD_LEN;
 }
 
-static bool fits(struct change_line *l, const struct change_call *call)
+static bool change_fits(struct change_line *l, const struct change_call *call)
 {
 	const struct change *c = change_at(l, l->sent + call->changes);
 	const struct change *before = change_at(l, l->sent + call->changes - 1);
@@ -65,9 +60,9 @@ static bool fits(struct change_line *l, const struct change_call *call)
 	return call->changes < CALL_CHANGES_MAX && call->bytes + change_bytes(c) <= CALL_BYTES_MAX;
 }
 
-uint32_t change_next_call(struct change_line *l, struct change_call *call)
+uint32_t change_next_call(struct change_line *l, uint64_t version, struct change_call *call)
 {
-	*call = (struct change_call){ 0 };
+	*call = (struct change_call){ .version = version };
 	if (l->sent == l->count || l->calls_count == WINDOW_CALLS_MAX || l->bytes >= WINDOW_BYTES_MAX)
 		return 0;
 	/* A full server refuses a PUT and takes the MARK behind it, and the marker would be wrong until it is
@@ -78,16 +73,11 @@ uint32_t change_next_call(struct change_line *l, struct change_call *call)
 	do {
 		call->bytes += change_bytes(change_at(l, l->sent + call->changes));
 		call->changes++;
-	} while (l->sent + call->changes < l->count && fits(l, call));
-	return call->changes;
-}
-
-void change_call_sent(struct change_line *l, const struct change_call *call)
-{
-	assert(l->calls_count < WINDOW_CALLS_MAX);
+	} while (l->sent + call->changes < l->count && change_fits(l, call));
 	l->calls[(l->calls_first + l->calls_count++) % WINDOW_CALLS_MAX] = *call;
 	l->sent += call->changes;
 	l->bytes += call->bytes;
+	return call->changes;
 }
 
 struct change_call change_call_answered(struct change_line *l)
@@ -101,12 +91,13 @@ struct change_call change_call_answered(struct change_line *l)
 	return call;
 }
 
-struct change change_pop(struct change_line *l)
+struct change change_pop(struct change_line *l, enum change_outcome outcome)
 {
 	struct change c = *change_at(l, 0);
 
 	assert(l->count && l->sent);
 	change_counts(l, c.item)->unanswered--;
+	change_counts(l, c.item)->answered += outcome == CHANGE_MADE;
 	l->first = (l->first + 1) & (l->cap - 1);
 	l->count--;
 	l->sent--;

@@ -1,5 +1,6 @@
-/* change_line.h: the line of changes for one backup. The first ones are sent and have no answer yet, in calls of
- * several changes of one kind; the others wait. No sockets.
+/* change_line.h: the line of changes for one backup. A part of its own, because the order of writes is the law of the
+ * queue: a marker never leaves before what it promises is answered. The first ones are sent and have no answer yet, in
+ * calls of several changes of one kind; the others wait. No sockets.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_LINE_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_LINE_H
@@ -38,21 +39,23 @@ struct change_line {
 	struct destination_changes other; /* of no destination */
 };
 
+/* What the server did with a change that it answered. */
+enum change_outcome { CHANGE_MADE, CHANGE_REFUSED };
+
 /* 0 or CSSL_E_NO_MEMORY. Takes a reference of @i, which may be NULL. */
 int change_push(struct change_line *l, enum change_kind kind, struct item *i);
 /* The change at that index of the line. */
-struct change *change_at(struct change_line *l, uint32_t at);
-/* The next call: how many of the waiting changes it takes. 0: none waits, the window is full, or it is a MARK and an
- * answer is missing. */
-uint32_t change_next_call(struct change_line *l, struct change_call *call);
-/* The call was sent. */
-void change_call_sent(struct change_line *l, const struct change_call *call);
+static inline struct change *change_at(const struct change_line *l, uint32_t at)
+{
+	return &l->ring[(l->first + at) & (l->cap - 1)];
+}
+/* The next call, which counts as sent: how many of the waiting changes it takes, the last of @sent. 0: none waits, the
+ * window is full, or it is a MARK (of that @version) and an answer is missing. */
+uint32_t change_next_call(struct change_line *l, uint64_t version, struct change_call *call);
 /* The oldest call was answered: it leaves the window. The caller then pops its changes. */
 struct change_call change_call_answered(struct change_line *l);
-/* The counts of the destination of @i, or of none: @i may be NULL. */
-struct destination_changes *change_counts(struct change_line *l, const struct item *i);
 /* The first change leaves the line; the caller gets its reference. */
-struct change change_pop(struct change_line *l);
+struct change change_pop(struct change_line *l, enum change_outcome outcome);
 /* The connection was lost: all calls have to be sent again. Returns the number of their changes. */
 uint32_t change_unsend(struct change_line *l);
 void change_clear(struct change_line *l);

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <hiredis/hiredis.h>
 
 #include "net/stream.h"
@@ -87,7 +88,10 @@ void redis_link_close(struct redis_link *l, const char *why);
  * closes itself. Only when READY; ignored when CLOSING. */
 void redis_link_begin(struct redis_link *l, unsigned arguments);
 void redis_link_argument(struct redis_link *l, const void *data, size_t len);
-void redis_link_text(struct redis_link *l, const char *text);
+static inline void redis_link_text(struct redis_link *l, const char *text)
+{
+	redis_link_argument(l, text, strlen(text));
+}
 void redis_link_number(struct redis_link *l, uint64_t number);
 void redis_link_end(struct redis_link *l, uint32_t tag);
 /* The same, with @words, which end with NULL. */

@@ -154,7 +154,7 @@ void answers(struct backup *s)
 	const redisReply done = { .type = REDIS_REPLY_INTEGER };
 
 	while (s->line.calls_count) {
-		backup_call_answered(s, &done);
+		backup_answered(s, ASKED_CALL, now_ms, &done);
 		backup_send(s);
 	}
 }

@@ -3,7 +3,8 @@
 #ifndef CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
 #define CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
 
-#include "smtpproxy/queue/backup/backup_inside.h"
+#include "smtpproxy/queue/backup/backup_look.h"
+#include "smtpproxy/queue/backup/functions.h"
 #include "smtpproxy/queue/queue_inside.h"
 
 #define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -47,6 +47,11 @@ static void refuses_login(struct backup *s, const char *answer)
 	link_ops->on_refused(&s->paths[0].link, answer);
 }
 
+static void refuses_at(struct backup *s, enum refusal_at at, const char *answer)
+{
+	refusal_told(&s->refusal, at, answer, REFUSAL_TEXT_PLAIN, now_ms);
+}
+
 static void goes_away(struct backup *s)
 {
 	backup_give_up(s, "the test says so");
@@ -107,7 +112,7 @@ static void only_b_is_filled(void)
 
 START_TEST(lost_member_is_told_once_although_another_server_refused)
 {
-	backup_refused(b, REFUSAL_AT_CALL, NOPERM);
+	refuses_at(b, REFUSAL_AT_CALL, NOPERM);
 	only_b_is_filled();
 	ck_assert_uint_eq(times("backup not used alone"), 1);
 	ck_assert_uint_eq(times("an operator has to order the takeover"), 1);
@@ -116,7 +121,7 @@ END_TEST
 
 START_TEST(takeover_is_not_told_while_the_member_refuses)
 {
-	backup_refused(a, REFUSAL_AT_LOGIN, NOAUTH);
+	refuses_at(a, REFUSAL_AT_LOGIN, NOAUTH);
 	only_b_is_filled();
 	ck_assert_uint_eq(times("takeover"), 0);
 	now_ms += 60000;
@@ -140,14 +145,14 @@ static void looks_for_its_servers(void)
 START_TEST(server_that_refuses_is_told_as_lost_when_it_is)
 {
 	looks_for_its_servers();
-	backup_refused(a, REFUSAL_AT_LOGIN, NOAUTH);
-	backup_refused(b, REFUSAL_AT_LOGIN, NOAUTH);
+	refuses_at(a, REFUSAL_AT_LOGIN, NOAUTH);
+	refuses_at(b, REFUSAL_AT_LOGIN, NOAUTH);
 	queue_recover(q);
 	queue_recover(q);
 	ck_assert_uint_eq(times("queue waits for a server that refuses"), 2);
 	ck_assert_uint_eq(times("takeover"), 0);
 	now_ms += 60000;
-	backup_refused(b, REFUSAL_AT_LOGIN, NOAUTH);
+	refuses_at(b, REFUSAL_AT_LOGIN, NOAUTH);
 	queue_recover(q);
 	queue_recover(q);
 	ck_assert_uint_eq(times("queue waits for a backup backup=0"), 1);
@@ -166,7 +171,7 @@ static void only_b_is_told_as_silent(void)
 START_TEST(server_that_loads_for_long_is_not_told_as_silent)
 {
 	looks_for_its_servers();
-	backup_refused(a, REFUSAL_AT_CALL, "LOADING Redis is loading the dataset in memory");
+	refuses_at(a, REFUSAL_AT_CALL, "LOADING Redis is loading the dataset in memory");
 	only_b_is_told_as_silent();
 	ck_assert_uint_eq(times("cause=\"it reads its file\" remedy=wait"), 1);
 }
@@ -175,8 +180,8 @@ END_TEST
 START_TEST(server_that_has_just_let_the_gateway_in_is_not_told_as_silent)
 {
 	looks_for_its_servers();
-	backup_refused(a, REFUSAL_AT_LOGIN, NOAUTH);
-	backup_let_in(a, REFUSAL_AT_LOGIN);
+	refuses_at(a, REFUSAL_AT_LOGIN, NOAUTH);
+	refusal_lifted(&a->refusal, REFUSAL_AT_LOGIN);
 	a->active = &a->paths[0];
 	only_b_is_told_as_silent();
 }
@@ -184,7 +189,7 @@ END_TEST
 
 START_TEST(backup_that_is_given_up_is_told_although_another_one_refuses)
 {
-	backup_refused(a, REFUSAL_AT_LOGIN, NOAUTH);
+	refuses_at(a, REFUSAL_AT_LOGIN, NOAUTH);
 	backup_give_up(b, "the server restarted");
 	ck_assert_uint_eq(times("warning test: backup given up"), 1);
 	connected(b, RUN_B);
@@ -231,7 +236,8 @@ START_TEST(server_that_may_lose_messages_is_not_used)
 	for (size_t n = 0; n < SUITE_LEN(unfit_servers); n++) {
 		snprintf(info, sizeof info, "run_id:%s\r\n%s\r\n", RUN_B, unfit_servers[n].line);
 		goes_away(b);
-		b->refused_ms = b->refusal = 0;
+		b->refusal.at_ms = 0;
+		b->refusal.at = REFUSAL_NONE;
 		looks_and_hears(b, info);
 		ck_assert_int_eq(backup_refuses(b), unfit_servers[n].cause != NULL);
 		ck_assert_int_eq(b->state == BACKUP_AWAY, unfit_servers[n].cause != NULL);
@@ -325,7 +331,7 @@ START_TEST(server_of_a_gateway_with_another_key_is_used_only_if_the_markers_leav
 	goes_away(b);
 	connected(b, RUN_B);
 	shows_another_key(b, RUN_B, left_behind[_i].marked);
-	ck_assert_int_eq(b->refusal == REFUSAL_AT_LOOK, left_behind[_i].is_refused);
+	ck_assert_int_eq(b->refusal.at == REFUSAL_AT_LOOK, left_behind[_i].is_refused);
 	ck_assert_int_eq(b->state == BACKUP_AWAY, left_behind[_i].is_refused);
 }
 END_TEST
@@ -338,7 +344,7 @@ START_TEST(server_that_was_replaced_is_used_with_another_key)
 	goes_away(b);
 	connected(b, RUN_B);
 	shows_another_key(b, RUN_B, "4");
-	ck_assert_int_eq(b->refusal, REFUSAL_NONE);
+	ck_assert_int_eq(b->refusal.at, REFUSAL_NONE);
 }
 END_TEST
 

@@ -12,9 +12,9 @@ static void holds_old_ones(struct backup *s, unsigned count)
 
 	for (uint64_t n = 1; n <= count; n++) {
 		item_field(ITEM_MESSAGE, n, field);
-		queue_on_item(s, field, sizeof field, NULL, 0);
+		s->shared->ops->on_item(s, field, sizeof field, NULL, 0);
 	}
-	queue_on_read(s);
+	s->shared->ops->on_read(s);
 	backup_send(s);
 }
 
@@ -42,7 +42,7 @@ END_TEST
 
 START_TEST(item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too)
 {
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	comes(5000);
 	queue_consider(q);
 	joins();
@@ -55,7 +55,7 @@ START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_
 {
 	struct item *last = comes(5000);
 
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	queue_remove(q, last);
 	comes(5001);
 	queue_consider(q);
@@ -73,10 +73,10 @@ static void shows_its_items(struct backup *s)
 	redisReply bytes = { .type = REDIS_REPLY_INTEGER };
 	redisReply *parts[] = { &end, &none, &bytes };
 	const redisReply reply = {
-		.type = REDIS_REPLY_ARRAY, .elements = s->reads == BACKUP_READS_NAMES ? 3 : 2, .element = parts
+		.type = REDIS_REPLY_ARRAY, .elements = s->reading.what == BACKUP_READS_NAMES ? 3 : 2, .element = parts
 	};
 
-	backup_read_answered(s, ASKED_SCAN, &reply);
+	backup_answered(s, ASKED_SCAN, now_ms, &reply);
 }
 
 /* b comes, and went on under another gateway. */
@@ -90,7 +90,7 @@ static void comes_as_a_branch(uint64_t version)
 	*m = (struct marker){ .epoch = EPOCH - 1, .version = version, .run_id = RUN_B, .members = { "", RUN_B } };
 	queue_consider(q);
 	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
-	backup_claim_answered(b, &done);
+	backup_look_answered(b, ASKED_CLAIM, &done);
 	shows_its_items(b); /* as a branch */
 	ck_assert_int_eq(b->state, BACKUP_COMPARING);
 	shows_its_items(b);
@@ -126,7 +126,7 @@ START_TEST(marker_that_is_not_answered_is_known_as_sent)
 {
 	const struct marker_left *left = &q->shared.marker.left[1];
 
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	answers(a);
@@ -146,7 +146,7 @@ END_TEST
 
 START_TEST(backup_that_joins_is_marked_after_the_one_that_counts_has_answered)
 {
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	backup_send(b);
@@ -164,7 +164,7 @@ END_TEST
 
 START_TEST(backup_that_joins_does_not_count_if_the_one_that_counts_is_lost_before_it_has_answered)
 {
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	backup_give_up(a, "the test says so");
@@ -183,7 +183,7 @@ END_TEST
 
 START_TEST(backup_that_is_lost_while_it_joins_is_left_out_by_the_next_marker)
 {
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	backup_give_up(b, "the test says so");
@@ -200,14 +200,14 @@ static void refuses(struct backup *s)
 	char text[] = "OOM command not allowed when used memory > 'maxmemory'.";
 	const redisReply full = { .type = REDIS_REPLY_ERROR, .str = text, .len = sizeof text - 1 };
 
-	backup_call_answered(s, &full);
+	backup_answered(s, ASKED_CALL, now_ms, &full);
 	backup_send(s);
 }
 
 START_TEST(backup_that_refuses_what_it_lacks_gets_no_marker)
 {
 	item_move(comes(5000), ITEM_KEPT);
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	backup_send(b); /* it asks for what it lacks */
 	backup_send(b);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
@@ -229,7 +229,7 @@ START_TEST(changes_of_a_destination_are_counted_for_each_backup)
 	ck_assert_uint_eq(of[0].answered, 1);
 	ck_assert_uint_eq(of[0].unanswered, 0);
 	ck_assert_uint_eq(of[1].answered + of[1].unanswered, 0);
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	backup_send(b); /* it asks for what it lacks */
 	backup_send(b);
 	answers(b);
@@ -242,7 +242,7 @@ START_TEST(change_that_a_backup_refuses_is_none_that_it_made)
 	struct item *i = comes(5000);
 
 	item_move(i, ITEM_KEPT);
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	backup_send(b); /* it asks for what it lacks */
 	backup_send(b);
 	refuses(b);
@@ -263,7 +263,7 @@ static void shows_some(struct backup *s, unsigned count)
 
 	for (unsigned n = 0; n < 2 * count; n++)
 		texts[n] = &text;
-	backup_read_answered(s, ASKED_SCAN, &reply);
+	backup_answered(s, ASKED_SCAN, now_ms, &reply);
 }
 
 START_TEST(block_that_is_read_has_as_many_items_as_the_queue_is_told)
@@ -274,9 +274,9 @@ START_TEST(block_that_is_read_has_as_many_items_as_the_queue_is_told)
 		q->shared.block_items = most[n];
 		backup_read(b, BACKUP_READS_NAMES);
 		shows_some(b, 1);
-		ck_assert_uint_eq(b->block, most[n] < 8 ? most[n] : 8);
+		ck_assert_uint_eq(b->reading.block, most[n] < 8 ? most[n] : 8);
 		shows_some(b, 900);
-		ck_assert_uint_eq(b->block, most[n]);
+		ck_assert_uint_eq(b->reading.block, most[n]);
 	}
 	ck_assert_uint_eq(b->stats.blocks, 2 * SUITE_LEN(most));
 	q->shared.block_items = q->conf.block_items;

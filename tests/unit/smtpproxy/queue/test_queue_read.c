@@ -70,7 +70,7 @@ static void gives(struct backup *s, const struct copy *c)
 	redisReply *all[] = { &value };
 	const redisReply reply = { .type = REDIS_REPLY_ARRAY, .elements = 1, .element = all };
 
-	backup_read_answered(s, ASKED_MESSAGES, &reply);
+	backup_answered(s, ASKED_MESSAGES, now_ms, &reply);
 }
 
 START_TEST(message_that_both_servers_have_is_read_of_one_of_them)

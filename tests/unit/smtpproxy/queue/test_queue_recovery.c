@@ -354,7 +354,7 @@ START_TEST(delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down
 	struct queue_taken t;
 
 	accepts(&r);
-	queue_on_read(b);
+	b->shared->ops->on_read(b);
 	backup_send(b);
 	ck_assert_int_eq(b->state, BACKUP_MARKING);
 	ck_assert_int_eq(queue_take(q, to, &t), 0);
@@ -384,7 +384,7 @@ static const redisReply *marked_record(const char *version, const char *run_id)
 
 static void was_marked_meanwhile(struct backup *s, const char *run_id)
 {
-	backup_claim_answered(s, marked_record("12", run_id));
+	backup_look_answered(s, ASKED_CLAIM, marked_record("12", run_id));
 }
 
 START_TEST(server_that_was_marked_just_before_the_claim_is_read_as_a_branch)

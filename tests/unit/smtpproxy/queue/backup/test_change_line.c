@@ -29,12 +29,7 @@ static void end(void)
 /* Sends the next call. Returns its number of changes. */
 static uint32_t send_one(void)
 {
-	struct change_call call;
-	uint32_t changes = change_next_call(&line, &call);
-
-	if (changes)
-		change_call_sent(&line, &call);
-	return changes;
+	return change_next_call(&line, 0, &(struct change_call){ 0 });
 }
 
 static void answer_one(void)
@@ -42,7 +37,7 @@ static void answer_one(void)
 	struct change_call call = change_call_answered(&line);
 
 	for (uint32_t n = 0; n < call.changes; n++) {
-		struct change c = change_pop(&line);
+		struct change c = change_pop(&line, CHANGE_MADE);
 
 		if (c.item)
 			item_drop(c.item);
