@@ -43,13 +43,13 @@ void redis_link_close(struct redis_link *l, const char *why)
 	stream_close(&l->stream);
 }
 
-static void ready(struct redis_link *l)
+static void link_ready(struct redis_link *l)
 {
 	l->state = REDIS_LINK_READY;
 	l->ops->on_ready(l);
 }
 
-static void take_reply(struct redis_link *l, const redisReply *reply)
+static void link_take_reply(struct redis_link *l, const redisReply *reply)
 {
 	struct redis_request asked;
 
@@ -62,14 +62,14 @@ static void take_reply(struct redis_link *l, const redisReply *reply)
 	if (asked.tag != TAG_AUTH) {
 		l->ops->on_reply(l, asked.tag, asked.sent_ms, reply);
 	} else if (reply->type != REDIS_REPLY_ERROR) {
-		ready(l);
+		link_ready(l);
 	} else {
 		l->ops->on_refused(l, reply->str);
 		redis_link_close(l, "the server refused user or password");
 	}
 }
 
-static void take(struct redis_link *l, const uint8_t *data, size_t len)
+static void link_take(struct redis_link *l, const uint8_t *data, size_t len)
 {
 	void *reply;
 
@@ -82,7 +82,7 @@ static void take(struct redis_link *l, const uint8_t *data, size_t len)
 		}
 		if (!reply)
 			break;
-		take_reply(l, reply);
+		link_take_reply(l, reply);
 		reply_room_reuse(&l->room);
 	}
 }
@@ -92,12 +92,12 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 	redis_link_close(link_of(s), uv_error ? error_text(uv_error) : "the server closed the connection");
 }
 
-static void greet(struct redis_link *l)
+static void link_greet(struct redis_link *l)
 {
 	const struct redis_login *login = l->login;
 
 	if (!login->password) {
-		ready(l);
+		link_ready(l);
 		return;
 	}
 	l->state = REDIS_LINK_GREETING;
@@ -109,7 +109,7 @@ static void greet(struct redis_link *l)
 
 /* TLS */
 
-static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
+static void link_take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 {
 	enum onward_tls_state state;
 	uint8_t plain[PLAIN_MAX];
@@ -120,9 +120,9 @@ static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 	if (onward_tls_flush(l->tls, &l->stream) < 0)
 		redis_link_close(l, "out of memory for TLS");
 	if (l->state == REDIS_LINK_CONNECTING && onward_tls_state(l->tls) == ONWARD_TLS_OPEN)
-		greet(l);
+		link_greet(l);
 	while (l->state != REDIS_LINK_CLOSING && (n = onward_tls_read(l->tls, plain, sizeof plain)) > 0)
-		take(l, plain, n);
+		link_take(l, plain, n);
 	state = onward_tls_state(l->tls);
 	if (l->state == REDIS_LINK_CLOSING || state < ONWARD_TLS_ENDED)
 		return;
@@ -133,7 +133,7 @@ static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 	redis_link_close(l, state == ONWARD_TLS_ENDED ? "the server closed the connection" : "TLS failed");
 }
 
-static int seal_plain(struct redis_link *l)
+static int link_seal_plain(struct redis_link *l)
 {
 	const size_t len = l->plain_len;
 
@@ -142,7 +142,7 @@ static int seal_plain(struct redis_link *l)
 }
 
 /* Requests gather in @plain, so that their records are as long as they can be. */
-static int seal(struct redis_link *l, const uint8_t *data, size_t len)
+static int link_seal(struct redis_link *l, const uint8_t *data, size_t len)
 {
 	while (len > 0) {
 		const size_t room = PLAIN_MAX - l->plain_len, n = len < room ? len : room;
@@ -151,7 +151,7 @@ static int seal(struct redis_link *l, const uint8_t *data, size_t len)
 		l->plain_len += n;
 		data += n;
 		len -= n;
-		if (l->plain_len == PLAIN_MAX && seal_plain(l) < 0)
+		if (l->plain_len == PLAIN_MAX && link_seal_plain(l) < 0)
 			return -1;
 	}
 	return 0;
@@ -165,9 +165,9 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 
 	l->progress_ms = redis_link_clock_ms();
 	if (l->tls)
-		take_sealed(l, data, len);
+		link_take_sealed(l, data, len);
 	else
-		take(l, data, len);
+		link_take(l, data, len);
 	return len;
 }
 
@@ -183,7 +183,7 @@ static void on_connected(struct stream *s, int uv_error)
 	}
 	stream_read_start(s);
 	if (!login->tls) {
-		greet(l);
+		link_greet(l);
 		return;
 	}
 	getnameinfo(l->address, address_len(l->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
@@ -236,38 +236,33 @@ int redis_link_open(struct redis_link *l, struct worker *w, const struct redis_l
 	return 0;
 }
 
-static void put(struct redis_link *l, const void *data, size_t len)
+static void link_put(struct redis_link *l, const void *data, size_t len)
 {
 	l->said += len;
 	if (l->state == REDIS_LINK_CLOSING)
 		return;
-	if (l->tls ? seal(l, data, len) : stream_write(&l->stream, data, len))
+	if (l->tls ? link_seal(l, data, len) : stream_write(&l->stream, data, len))
 		redis_link_close(l, "out of memory for requests");
 }
 
-static void head(struct redis_link *l, char mark, size_t number)
+static void link_put_head(struct redis_link *l, char mark, size_t number)
 {
 	char text[32];
 	int len = snprintf(text, sizeof text, "%c%zu\r\n", mark, number);
 
-	put(l, text, (size_t)len);
+	link_put(l, text, (size_t)len);
 }
 
 void redis_link_begin(struct redis_link *l, unsigned arguments)
 {
-	head(l, '*', arguments);
+	link_put_head(l, '*', arguments);
 }
 
 void redis_link_argument(struct redis_link *l, const void *data, size_t len)
 {
-	head(l, '$', len);
-	put(l, data, len);
-	put(l, "\r\n", 2);
-}
-
-void redis_link_text(struct redis_link *l, const char *text)
-{
-	redis_link_argument(l, text, strlen(text));
+	link_put_head(l, '$', len);
+	link_put(l, data, len);
+	link_put(l, "\r\n", 2);
 }
 
 void redis_link_number(struct redis_link *l, uint64_t number)
@@ -282,7 +277,7 @@ void redis_link_end(struct redis_link *l, uint32_t tag)
 {
 	if (l->state == REDIS_LINK_CLOSING)
 		return;
-	if (l->asked_count == REDIS_ASKED_MAX || (l->plain_len > 0 && seal_plain(l) < 0)) {
+	if (l->asked_count == REDIS_ASKED_MAX || (l->plain_len > 0 && link_seal_plain(l) < 0)) {
 		redis_link_close(l, l->asked_count == REDIS_ASKED_MAX ? "too many requests without a reply"
 								      : "out of memory for requests");
 		return;

@@ -17,7 +17,7 @@ struct reply_chunk {
 };
 
 /* NULL: out of memory. */
-static void *take(struct reply_room *r, size_t len)
+static void *room_take(struct reply_room *r, size_t len)
 {
 	struct reply_chunk *c = r->last;
 	size_t cap = c ? 2 * c->cap : CHUNK_FIRST;
@@ -35,7 +35,7 @@ static void *take(struct reply_room *r, size_t len)
 	return c->data + c->len - len;
 }
 
-static void drop(struct reply_chunk **last)
+static void room_drop(struct reply_chunk **last)
 {
 	while (*last) {
 		struct reply_chunk *c = *last;
@@ -52,23 +52,23 @@ void reply_room_reuse(struct reply_room *r)
 	if (!c)
 		return;
 	if (c->cap > CHUNK_KEPT || (c->cap > CHUNK_FIRST && c->len < c->cap / 16)) {
-		drop(&r->last);
+		room_drop(&r->last);
 		return;
 	}
-	drop(&c->before);
+	room_drop(&c->before);
 	c->len = 0;
 }
 
 void reply_room_clear(struct reply_room *r)
 {
-	drop(&r->last);
+	room_drop(&r->last);
 }
 
 /* --- what libhiredis calls --- */
 
-static redisReply *make(const redisReadTask *task, size_t more)
+static redisReply *room_make(const redisReadTask *task, size_t more)
 {
-	redisReply *reply = take(task->privdata, sizeof *reply + more);
+	redisReply *reply = room_take(task->privdata, sizeof *reply + more);
 
 	if (!reply)
 		return NULL;
@@ -81,7 +81,7 @@ static redisReply *make(const redisReadTask *task, size_t more)
 
 static void *make_string(const redisReadTask *task, char *text, size_t len)
 {
-	redisReply *reply = make(task, len + 1);
+	redisReply *reply = room_make(task, len + 1);
 
 	if (!reply)
 		return NULL;
@@ -98,7 +98,7 @@ static void *make_array_of(const redisReadTask *task, size_t elements)
 	redisReply *reply = NULL;
 
 	if (elements < SIZE_MAX / 2 / sizeof *reply->element)
-		reply = make(task, elements * sizeof *reply->element);
+		reply = room_make(task, elements * sizeof *reply->element);
 	if (!reply)
 		return NULL;
 	reply->element = (redisReply **)(reply + 1);
@@ -108,7 +108,7 @@ static void *make_array_of(const redisReadTask *task, size_t elements)
 
 static void *make_integer(const redisReadTask *task, long long number)
 {
-	redisReply *reply = make(task, 0);
+	redisReply *reply = room_make(task, 0);
 
 	if (reply)
 		reply->integer = number;
@@ -118,7 +118,7 @@ static void *make_integer(const redisReadTask *task, long long number)
 /* Its task may be that of a string or of an array. */
 static void *make_nil(const redisReadTask *task)
 {
-	redisReply *reply = make(task, 0);
+	redisReply *reply = room_make(task, 0);
 
 	if (reply)
 		reply->type = REDIS_REPLY_NIL;
@@ -126,7 +126,7 @@ static void *make_nil(const redisReadTask *task)
 }
 
 /* All go at once. */
-static void leave(void *reply)
+static void room_leave(void *reply)
 {
 }
 
@@ -157,7 +157,7 @@ redisReader *reply_room_reader(struct reply_room *r)
 		.createArray = make_array,
 		.createInteger = make_integer,
 		.createNil = make_nil,
-		.freeObject = leave,
+		.freeObject = room_leave,
 #if HIREDIS_MAJOR >= 1
 		.createDouble = make_double,
 		.createBool = make_bool,

@@ -19,15 +19,16 @@ int64_t redis_link_clock_ms(void)
 	return now_ms;
 }
 
-void redis_link_text(struct redis_link *l, const char *text)
+/* A text of a request, which may name a function. */
+static void asks(unsigned at, const char *text, size_t len)
 {
 	static const char *const names[] = { FUNCTION_PUT, FUNCTION_REPLACE, FUNCTION_DELETE, FUNCTION_MARK };
-	const unsigned at = l == &b->paths[0].link;
 
 	for (unsigned n = 0; n <= CHANGE_MARK; n++)
-		asked[at][n] += !strcmp(text, names[n]);
-	if (!strcmp(text, FUNCTION_MARK))
-		versions[at] = UINT64_MAX;
+		if (len == strlen(names[n]) && !memcmp(text, names[n], len)) {
+			asked[at][n]++;
+			versions[at] = n == CHANGE_MARK ? UINT64_MAX : versions[at];
+		}
 }
 
 void redis_link_begin(struct redis_link *l, unsigned arguments)
@@ -44,6 +45,7 @@ void redis_link_number(struct redis_link *l, uint64_t number)
 
 void redis_link_argument(struct redis_link *l, const void *data, size_t len)
 {
+	asks(l == &b->paths[0].link, data, len);
 }
 
 void redis_link_end(struct redis_link *l, uint32_t tag)
