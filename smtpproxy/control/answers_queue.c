@@ -221,12 +221,12 @@ static int find_destination(void *ctx, const struct queue_destination *d)
 
 static const struct {
 	const char *name;
-	int (*act)(struct queue *q, uint64_t id);
+	enum queue_act act;
 } acts[] = {
-	{ "retry", queue_try_now },
-	{ "hold", queue_hold },
-	{ "release", queue_release },
-	{ "delete", queue_delete },
+	{ "retry", QUEUE_ACT_RETRY },
+	{ "hold", QUEUE_ACT_HOLD },
+	{ "release", QUEUE_ACT_RELEASE },
+	{ "delete", QUEUE_ACT_DELETE },
 };
 
 static const struct queue_destination *destination_of(struct queue *q, struct content_bytes name)
@@ -284,7 +284,7 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 		return ACT_UNKNOWN;
 	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
 		if (!strcmp(end + 1, acts[i].name))
-			return acts[i].act(q, id) ? ACT_REFUSED : ACT_DONE;
+			return queue_act(q, id, acts[i].act) ? ACT_REFUSED : ACT_DONE;
 	return ACT_UNKNOWN;
 }
 

@@ -1,6 +1,4 @@
 /* queue.c: creates and stops a queue, its tick, and its figures. */
-#include "smtpproxy/queue/queue_inside.h"
-
 #include <assert.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -9,73 +7,30 @@
 #include "net/address.h"
 #include "net/container_of.h"
 #include "net/log.h"
-
-#define TO(state) (1u << QUEUE_##state)
-
-static const struct {
-	const char *name;
-	unsigned may_move_to;
-} states[] = {
-	[QUEUE_LOOKING] = { "looking", TO(WATCHING) | TO(CLAIMING) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_WATCHING] = { "watching", TO(CLAIMING) | TO(STOPPING) },
-	[QUEUE_CLAIMING] = { "claiming", TO(LOOKING) | TO(READING) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_READING] = { "reading", TO(LOOKING) | TO(ACTIVE) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_ACTIVE] = { "active", TO(FLUSHING) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_FLUSHING] = { "flushing", TO(STOPPING) },
-	[QUEUE_DEPOSED] = { "deposed", TO(STOPPING) },
-	[QUEUE_STOPPING] = { "stopping", 0 },
-};
-
-const char *queue_state_name(enum queue_state s)
-{
-	return states[s].name;
-}
-
-void queue_move(struct queue *q, enum queue_state to)
-{
-	assert(states[q->state].may_move_to & 1u << to);
-	log_event(LOG_INFO, NULL, "queue", "was=%s is=%s epoch=%llu", states[q->state].name, states[to].name,
-		(unsigned long long)q->shared.epoch);
-	q->state = to;
-	if (to == QUEUE_ACTIVE)
-		q->active_ms = queue_now_ms(q);
-}
-
-int64_t queue_now_ms(const struct queue *q)
-{
-	return queue_clock_ms(&q->clock, redis_link_clock_ms());
-}
-
-unsigned queue_backups_in(const struct queue *q, unsigned states_in)
-{
-	unsigned mask = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		mask |= states_in & 1u << q->backups[i].state ? 1u << i : 0;
-	return mask;
-}
-
-/* Not at once: the owner may take and delete messages inside, while a caller walks over them. */
-void queue_note_due(struct queue *q, struct queue_destination *d)
-{
-	if (d->due == DUE_UNTOLD)
-		return;
-	d->due = DUE_UNTOLD;
-	STAILQ_INSERT_TAIL(&q->due, d, due_next);
-	worker_at_turn_end(q->shared.worker, &q->tell);
-}
+#include "smtpproxy/queue/backup/backup_look.h"
+#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/servers.h"
 
 static void tell_due(struct turn_end *t)
 {
 	struct queue *q = container_of(t, struct queue, tell);
 	struct queue_destination *d;
 
-	while ((d = STAILQ_FIRST(&q->due))) {
-		STAILQ_REMOVE_HEAD(&q->due, due_next);
+	while ((d = STAILQ_FIRST(&q->destinations.due))) {
+		STAILQ_REMOVE_HEAD(&q->destinations.due, due_next);
 		d->due = DUE_NONE;
 		if (d->ready)
 			q->ops->on_due(q->user, d);
 	}
+}
+
+/* Not at once: see destination_note_due(). */
+static void on_due(struct destination_table *t)
+{
+	struct queue *q = container_of(t, struct queue, destinations);
+
+	worker_at_turn_end(q->shared.worker, &q->tell);
 }
 
 static void tell_take(struct turn_end *t)
@@ -91,7 +46,8 @@ static void stop_further(struct queue *q)
 
 	for (unsigned i = 0; i < BACKUPS; i++)
 		closed &= backup_stop(&q->backups[i]);
-	closed &= queue_spares_stop(q);
+	for (unsigned n = 0; n < q->spares.count; n++)
+		closed &= backup_stop(&q->spares.probes[n]);
 	if (!closed)
 		return;
 	timer_stop(q->timer);
@@ -99,16 +55,6 @@ static void stop_further(struct queue *q)
 	turn_end_cancel(&q->tell);
 	turn_end_cancel(&q->tell_take);
 	q->ops->on_stopped(q->user);
-}
-
-uint64_t queue_messages(const struct queue *q)
-{
-	return q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
-}
-
-uint64_t queue_mail(const struct queue *q)
-{
-	return queue_messages(q) + q->stats.opaque;
 }
 
 static void flush_further(struct queue *q, int64_t now_ms)
@@ -153,7 +99,6 @@ static void on_tick(void *ctx)
 {
 	struct queue *q = ctx;
 	int64_t now_ms = redis_link_clock_ms();
-	const struct item *woken;
 
 	if (q->state == QUEUE_STOPPING) {
 		stop_further(q);
@@ -163,46 +108,38 @@ static void on_tick(void *ctx)
 	queue_clock_follow(&q->clock, worker_wall_ms(), now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
-	queue_spares_tick(q, now_ms);
+	spares_tick(q, now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_SEEN) /* not claimed: ask again what it holds */
 			backup_look(&q->backups[i], LOOK_OWNER);
-	queue_consider(q);
+	servers_consider(q);
 	if (q->state == QUEUE_FLUSHING)
 		flush_further(q, now_ms);
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	destination_sweep(&q->destinations);
-	while ((woken = destination_wake(&q->destinations, queue_now_ms(q))))
-		if (woken->to->ready == 1)
-			queue_note_due(q, woken->to);
-	queue_decided_expire(q);
-	queue_follow_fill(q);
-	queue_orders_repeat(q);
-}
-
-static uint64_t either(uint64_t given, uint64_t usual)
-{
-	return given ? given : usual;
+	while (destination_wake(&q->destinations, queue_now_ms(q)))
+		;
+	store_tick(q);
 }
 
 static void use_defaults(struct queue_conf *c)
 {
-	c->lease_ms = (uint32_t)either(c->lease_ms, 5000);
-	c->heartbeat_ms = (uint32_t)either(c->heartbeat_ms, 250);
-	c->path_timeout_ms = (uint32_t)either(c->path_timeout_ms, 600);
-	c->give_up_ms = (uint32_t)either(c->give_up_ms, 1500);
-	c->replace_ms = (uint32_t)either(c->replace_ms, 60000);
-	c->absent_ms = (uint32_t)either(c->absent_ms, 10000);
-	c->takeover_ms = (uint32_t)either(c->takeover_ms, 15000);
-	c->decided_s = (uint32_t)either(c->decided_s, 3600);
-	c->decided_max = (uint32_t)either(c->decided_max, 1000000);
-	c->destinations_max = (uint32_t)either(c->destinations_max, 1000);
-	c->block_items = (uint32_t)either(c->block_items, 1000);
-	c->defer_most_ms = (uint32_t)either(c->defer_most_ms, 14400000);
-	c->messages_max = (uint32_t)either(c->messages_max, 1000000);
-	c->unstored_bytes_max = either(c->unstored_bytes_max, 32u << 20);
-	c->memory_max = either(c->memory_max, UINT64_MAX);
+	c->lease_ms = c->lease_ms ? c->lease_ms : 5000;
+	c->heartbeat_ms = c->heartbeat_ms ? c->heartbeat_ms : 250;
+	c->path_timeout_ms = c->path_timeout_ms ? c->path_timeout_ms : 600;
+	c->give_up_ms = c->give_up_ms ? c->give_up_ms : 1500;
+	c->replace_ms = c->replace_ms ? c->replace_ms : 60000;
+	c->absent_ms = c->absent_ms ? c->absent_ms : 10000;
+	c->takeover_ms = c->takeover_ms ? c->takeover_ms : 15000;
+	c->decided_s = c->decided_s ? c->decided_s : 3600;
+	c->decided_max = c->decided_max ? c->decided_max : 1000000;
+	c->destinations_max = c->destinations_max ? c->destinations_max : 1000;
+	c->block_items = c->block_items ? c->block_items : 1000;
+	c->defer_most_ms = c->defer_most_ms ? c->defer_most_ms : 14400000;
+	c->messages_max = c->messages_max ? c->messages_max : 1000000;
+	c->unstored_bytes_max = c->unstored_bytes_max ? c->unstored_bytes_max : 32u << 20;
+	c->memory_max = c->memory_max ? c->memory_max : UINT64_MAX;
 }
 
 static void share(struct queue *q)
@@ -214,7 +151,7 @@ static void share(struct queue *q)
 	sodium_bin2hex(s->nonce, sizeof s->nonce, nonce, sizeof nonce);
 	snprintf(s->owner_key, sizeof s->owner_key, "cssl:{%s}:owner", q->conf.name);
 	snprintf(s->items_key, sizeof s->items_key, "cssl:{%s}:items", q->conf.name);
-	s->ops = &queue_backup_ops;
+	s->ops = &servers_ops;
 	s->user = q;
 	s->heartbeat_ms = q->conf.heartbeat_ms;
 	s->path_timeout_ms = q->conf.path_timeout_ms;
@@ -240,7 +177,7 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	q->state = conf->role == QUEUE_STANDBY ? QUEUE_WATCHING : QUEUE_LOOKING;
 	q->looked_ms = redis_link_clock_ms();
 	queue_clock_begin(&q->clock, worker_wall_ms(), q->looked_ms);
-	STAILQ_INIT(&q->due);
+	q->destinations.on_due = on_due;
 	q->tell.fn = tell_due;
 	q->tell_take.fn = tell_take;
 	q->lease.len_ms = q->conf.lease_ms;
@@ -248,7 +185,7 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
 	q->shared.seal = seal_create(conf->keys, conf->name);
-	queue_spares_begin(q);
+	spares_begin(q);
 	q->timer = q->shared.seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
 	if (q->timer)
 		return q;
@@ -271,11 +208,11 @@ void queue_destroy(struct queue *q)
 	if (!q)
 		return;
 	assert(!q->timer);
-	for (size_t n = 0; n < q->waiting_count; n++)
-		item_drop(q->waiting[n]);
-	queue_forget_all(q);
+	for (size_t n = 0; n < q->waiting.count; n++)
+		item_drop(q->waiting.items[n]);
+	held_clear(q);
 	seal_destroy(q->shared.seal);
-	free(q->waiting);
+	free(q->waiting.items);
 	free(q);
 }
 
@@ -283,7 +220,7 @@ void queue_take_over(struct queue *q)
 {
 	if (!q->orders++)
 		q->ordered_ms = redis_link_clock_ms();
-	queue_consider(q);
+	servers_consider(q);
 }
 
 /* Returns the states of messages that it has not answered. */
@@ -323,7 +260,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	}
 	/* The servers that no place uses, in the order of the file. */
 	for (unsigned n = 0; n < q->spares.count; n++) {
-		const struct backup *b = queue_server(q, n);
+		const struct backup *b = spares_server(q, n);
 		struct queue_spare_stats *s = &out->spares[out->spare_count];
 
 		if (b == &q->backups[0] || b == &q->backups[1])
@@ -332,9 +269,10 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		address_format((const struct sockaddr *)&b->conf->paths[0], s->address);
 		out->spare_count++;
 	}
-	out->messages = queue_messages(q);
+	out->messages = queue_mail(q) - q->stats.opaque;
+	out->decided = q->decided.count;
 	out->bytes = q->items.bytes;
-	out->memory = queue_memory(q);
+	out->memory = item_set_memory(&q->items);
 	out->memory_max = q->conf.memory_max;
 	out->deletes_unconfirmed += q->alone;
 	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();

@@ -64,10 +64,10 @@ struct queue_conf {
 
 /* Each may call every function of the queue. */
 struct queue_ops {
-	/* A backup is in sync (again), or queue_is_full() ended: open the listening sockets. */
+	/* A backup is in sync (again), or there is memory again: open the listening sockets. */
 	void (*on_ready)(void *user);
-	/* No backup is in sync, queue_is_full(), or the queue belongs to another gateway: close them. Stored messages
-	 * are still delivered, as long as queue_may_deliver(). */
+	/* No backup is in sync, memory_max is used up, or the queue belongs to another gateway: close them. Stored
+	 * messages are still delivered, as long as queue_may_deliver(). */
 	void (*on_unready)(void *user);
 	/* The line of @d is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct queue_destination *d);
@@ -90,10 +90,8 @@ void queue_destroy(struct queue *q); /* call it after on_stopped; NULL is legal 
 /* The time of day as the queue counts it: the wall clock, but without the jumps when that is set (queue_clock.h). */
 int64_t queue_now_ms(const struct queue *q);
 
-/* Messages can be added. */
-bool queue_is_ready(const struct queue *q);
-/* memory_max is used up, until a tenth of it is free again. */
-bool queue_is_full(const struct queue *q);
+/* 0: messages can be added. QUEUE_NOT_READY. QUEUE_FULL: memory_max is used up, until a tenth of it is free again. */
+int queue_room(const struct queue *q);
 
 /* An operator's order: a standby takes over now; an owner goes on without absent members, or claims servers that came
  * back empty although another gateway may have owned them meanwhile. If no server that answers is complete, it goes on
@@ -224,13 +222,12 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 /* Show a message without taking it from its line; queue_taken_free() frees it. 0, NONE, or why it cannot be opened. */
 int queue_look(struct queue *q, uint64_t id, struct queue_taken *out);
 const struct item *queue_find(const struct queue *q, uint64_t id); /* NULL: there is no such message */
-/* A DEFERRED one is due now. 0 or NONE. */
-int queue_try_now(struct queue *q, uint64_t id);
-/* READY or DEFERRED ones wait for queue_release(), over restarts too. 0, NONE, CSSL_E_NO_MEMORY. */
-int queue_hold(struct queue *q, uint64_t id);
-int queue_release(struct queue *q, uint64_t id);
-/* Not one that is being stored or delivered, or PARKED. 0 or NONE. */
-int queue_delete(struct queue *q, uint64_t id);
+/* RETRY: a DEFERRED one is due now. HOLD, RELEASE: READY or DEFERRED ones wait until they are released, over restarts
+ * too. DELETE: not one that is being stored or delivered, or PARKED. */
+enum queue_act { QUEUE_ACT_RETRY, QUEUE_ACT_HOLD, QUEUE_ACT_RELEASE, QUEUE_ACT_DELETE };
+
+/* 0; NONE; HOLD and RELEASE: CSSL_E_NO_MEMORY, or why its state cannot be opened. */
+int queue_act(struct queue *q, uint64_t id, enum queue_act act);
 
 /* Stop or start the deliveries of that destination, which may be unknown yet, and limit them to @rate messages a minute
  * (0: no limit). Deliveries under way go on. The order counts at once. It is kept in the backups: it counts after a

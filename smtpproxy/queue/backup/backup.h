@@ -36,6 +36,7 @@ struct backup_conf {
 enum backup_reads {
 	BACKUP_READS_ITEMS,
 	BACKUP_READS_NAMES, /* of messages the names, of all else the values, too */
+	BACKUP_READS_THESE, /* messages with these ids */
 };
 
 /* What the owner does when something happens to a backup that is no probe. The loop makes these calls. Each may call
@@ -141,10 +142,9 @@ void backup_tick(struct backup *b, int64_t now_ms);
 /* Closes the links; true when all are closed. Call it until then. */
 bool backup_stop(struct backup *b);
 
-/* CLAIMED: read all items: on_item, on_read. */
-void backup_read(struct backup *b, enum backup_reads what);
-/* CLAIMED, and read: the messages with these @ids, 1 or more: on_item for each that is there, on_read. */
-void backup_fetch(struct backup *b, const uint64_t *ids, size_t count);
+/* CLAIMED: on_item for each item that is there, then on_read. THESE: the messages with these @ids, 1 or more, behind a
+ * reading of names. */
+void backup_read(struct backup *b, enum backup_reads what, const uint64_t *ids, size_t count);
 /* The next state, where its owner decides it.
  * COMPARING (CLAIMED): it receives changes from now on, and the names of its items are read: on_item, on_read.
  * FILLING (COMPARING): on_room asks for the items that it lacks.

@@ -61,10 +61,10 @@ static unsigned parts_of(const struct change *c)
 static void mark_out(struct backup *b)
 {
 	struct backup_shared *s = b->shared;
-	struct marker_left *ours = &s->marker.left[b->index];
+	struct marker_left *ours = marker_left_of(&s->marker, b->index, b->run_id);
 	struct marker m;
 
-	marker_left_of(ours, b->run_id); /* it may execute this marker although its answer is lost */
+	/* It may execute this marker although its answer is lost. */
 	ours->sent = s->marker.version;
 	memcpy(ours->by, s->nonce, sizeof ours->by);
 	m = s->marker;
@@ -258,13 +258,6 @@ static void read_scan(struct backup *b, const char *cursor)
 	redis_link_end(l, ASKED_SCAN);
 }
 
-void backup_read(struct backup *b, enum backup_reads what)
-{
-	b->reading.what = what;
-	b->reading.block = BLOCK_ITEMS_FIRST;
-	read_scan(b, "0");
-}
-
 /* How many items of this mean size make a block. The server handles a whole block at once, and messages may have
  * megabytes. */
 static uint32_t read_block_of(const struct backup *b, uint64_t count, uint64_t bytes)
@@ -351,13 +344,14 @@ static void read_fetch_block(struct backup *b)
 	redis_link_end(l, ASKED_MESSAGES);
 }
 
-void backup_fetch(struct backup *b, const uint64_t *ids, size_t count)
+void backup_read(struct backup *b, enum backup_reads what, const uint64_t *ids, size_t count)
 {
-	b->reading.fetch = ids;
-	b->reading.fetch_count = count;
-	b->reading.fetched = 0;
-	b->reading.block = BLOCK_ITEMS_FIRST;
-	read_fetch_block(b);
+	b->reading =
+		(struct backup_reading){ .what = what, .block = BLOCK_ITEMS_FIRST, .fetch = ids, .fetch_count = count };
+	if (what == BACKUP_READS_THESE)
+		read_fetch_block(b);
+	else
+		read_scan(b, "0");
 }
 
 static void read_fetch_answered(struct backup *b, const redisReply *reply)
@@ -415,7 +409,7 @@ void backup_advance(struct backup *b, enum backup_state to)
 {
 	backup_move(b, to);
 	if (to == BACKUP_COMPARING)
-		backup_read(b, BACKUP_READS_NAMES);
+		backup_read(b, BACKUP_READS_NAMES, NULL, 0);
 	if (to == BACKUP_FILLING)
 		send_soon(b);
 }

@@ -1,4 +1,5 @@
-/* content.h: the plain forms of the items that are sealed into the backups. Numbers are big endian.
+/* content.h: what is in an item, as the sealed bytes that leave the gateway. A part of its own, so that nobody else
+ * knows the plain form. Numbers of it are big endian.
  *
  *   message  u8 1, u64 accepted (wall clock, ms), u8 length and destination, u32 length and envelope, body to the end
  *   state    u8 1, u64 due (wall clock, ms), u16 attempts, u16 steps, u8 held (0 or 1), note of the delivery side to
@@ -13,6 +14,7 @@
 #include <stdint.h>
 
 #include "smtpproxy/queue/items/item.h"
+#include "smtpproxy/queue/items/seal.h"
 
 struct content_bytes {
 	const uint8_t *data;
@@ -39,11 +41,11 @@ static inline bool content_state_is_earlier(const struct content *s, uint16_t at
 	return s->attempts != attempts ? s->attempts < attempts : s->steps < steps;
 }
 
-/* The length of the plain form. */
-size_t content_len(enum item_kind kind, const struct content *c);
-/* @out has room for that length. */
-void content_write(enum item_kind kind, const struct content *c, uint8_t *out);
-/* The results point into @in. 0, or CSSL_E_TRUNCATED, CSSL_E_TOO_LONG, CSSL_E_VERSION, CSSL_E_RANGE. */
-int content_read(enum item_kind kind, struct content *c, const uint8_t *in, size_t len);
+/* The plain form of @c, sealed, and its length. The caller frees it. NULL: out of memory. */
+uint8_t *content_seal(const struct seal *s, enum item_kind kind, uint64_t id, const struct content *c, size_t *len);
+/* Opens it into @plain, which has room for it; @c points into that. 0; as seal_open(); or CSSL_E_TRUNCATED,
+ * CSSL_E_TOO_LONG, CSSL_E_VERSION, CSSL_E_RANGE: the plain form is none of this kind. */
+int content_open(const struct seal *s, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len,
+	uint8_t *plain, struct content *c);
 
 #endif

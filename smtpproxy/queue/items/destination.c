@@ -11,7 +11,7 @@
 #define MINUTE_US   60000000
 #define CATCH_UP_US 500000
 
-static uint64_t hash_of(const char *name, size_t len)
+static uint64_t destination_hash(const char *name, size_t len)
 {
 	uint32_t h = 2166136261u;
 
@@ -20,32 +20,56 @@ static uint64_t hash_of(const char *name, size_t len)
 	return h;
 }
 
-static struct queue_destination *of_link(struct table_link *link)
+static struct queue_destination *destination_of_link(struct table_link *link)
 {
 	return link ? container_of(link, struct queue_destination, link) : NULL;
+}
+
+/* Its last message or its last order went: the next sweep may free it. */
+static void destination_note_unused(struct destination_table *t, struct queue_destination *d)
+{
+	if (d->use == DESTINATION_UNUSED)
+		return;
+	d->use = DESTINATION_UNUSED;
+	STAILQ_INSERT_TAIL(&t->idle, d, idle_next);
+}
+
+/* The owner is told at the end of the turn: it may take and delete messages inside, while a caller walks over them. */
+static void destination_note_due(struct queue_destination *d)
+{
+	struct destination_table *t = d->table;
+
+	if (d->due == DUE_UNTOLD)
+		return;
+	d->due = DUE_UNTOLD;
+	STAILQ_INSERT_TAIL(&t->due, d, due_next);
+	if (t->on_due)
+		t->on_due(t);
 }
 
 static struct queue_destination *destination_make(struct destination_table *t, const char *name, size_t len)
 {
 	struct queue_destination *d = calloc(1, sizeof *d + len + 1);
 
-	if (!d || table_add(&t->names, &d->link, hash_of(name, len))) {
+	if (!d || table_add(&t->names, &d->link, destination_hash(name, len))) {
 		free(d);
 		return NULL;
 	}
 	memcpy(d->name, name, len);
 	d->table = t;
 	TAILQ_INIT(&d->turns);
-	if (t->names.count == 1)
+	if (t->names.count == 1) {
 		STAILQ_INIT(&t->idle);
+		STAILQ_INIT(&t->due);
+	}
 	destination_note_unused(t, d); /* until it has a message */
 	return d;
 }
 
-struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, int make)
+struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, bool make)
 {
-	for (struct table_link *l = table_first(&t->names, hash_of(name, len)); l; l = table_next(l)) {
-		struct queue_destination *d = of_link(l);
+	for (struct table_link *l = table_first(&t->names, destination_hash(name, len)); l; l = table_next(l)) {
+		struct queue_destination *d = destination_of_link(l);
 
 		if (!strncmp(d->name, name, len) && !d->name[len])
 			return d;
@@ -55,39 +79,60 @@ struct queue_destination *destination_get(struct destination_table *t, const cha
 
 struct queue_destination *destination_next(const struct destination_table *t, const struct queue_destination *d)
 {
-	return of_link(table_walk(&t->names, d ? &d->link : NULL));
+	return destination_of_link(table_walk(&t->names, d ? &d->link : NULL));
 }
 
 void destination_take_in(struct queue_destination *d, struct item *i)
 {
+	struct item **at = &d->order;
+
 	i->to = d;
-	d->count++;
-	d->bytes += i->sealed_len;
+	if (i->kind != ITEM_ORDER) {
+		d->count++;
+		d->bytes += i->sealed_len;
+		return;
+	}
+	while (*at && (*at)->id > i->id)
+		at = &(*at)->next;
+	i->next = *at;
+	*at = i;
+}
+
+static void order_let_go(struct queue_destination *d, struct item *i)
+{
+	struct item **at = &d->order;
+
+	while (*at != i)
+		at = &(*at)->next;
+	*at = i->next;
+	i->next = NULL;
+}
+
+/* Its state is another one in a moment. */
+static void destination_uncount(struct queue_destination *d, const struct item *i)
+{
+	d->taken -= i->state == ITEM_TAKEN;
+	d->held -= i->state == ITEM_HELD;
 }
 
 void destination_let_go(struct destination_table *t, struct item *i)
 {
 	struct queue_destination *d = i->to;
 
-	destination_unlink(t, i);
-	d->taken -= i->state == ITEM_TAKEN;
-	d->held -= i->state == ITEM_HELD;
-	d->count--;
-	d->bytes -= i->sealed_len;
-	if (!d->count)
+	if (i->kind == ITEM_ORDER) {
+		order_let_go(d, i);
+	} else {
+		destination_unlink(t, i);
+		destination_uncount(d, i);
+		d->count--;
+		d->bytes -= i->sealed_len;
+	}
+	if (i->kind == ITEM_ORDER ? !d->order : !d->count)
 		destination_note_unused(t, d);
 }
 
-void destination_note_unused(struct destination_table *t, struct queue_destination *d)
-{
-	if (d->use == DESTINATION_UNUSED)
-		return;
-	d->use = DESTINATION_UNUSED;
-	STAILQ_INSERT_TAIL(&t->idle, d, idle_next);
-}
-
 /* The unanswered changes of all backups. */
-static uint64_t unanswered(const struct queue_destination *d)
+static uint64_t destination_unanswered(const struct queue_destination *d)
 {
 	uint64_t n = 0;
 
@@ -111,7 +156,7 @@ void destination_sweep(struct destination_table *t)
 		d->use = DESTINATION_USED;
 		if (d->count || d->order)
 			continue;
-		if (d->due != DUE_NONE || unanswered(d)) {
+		if (d->due != DUE_NONE || destination_unanswered(d)) {
 			destination_note_unused(t, d);
 			continue;
 		}
@@ -129,7 +174,7 @@ void destination_table_clear(struct destination_table *t)
 {
 	for (struct table_link *l = table_walk(&t->names, NULL), *next; l; l = next) {
 		next = table_walk(&t->names, l);
-		free(of_link(l));
+		free(destination_of_link(l));
 	}
 	for (struct table_link *l = table_walk(&t->shares, NULL), *next; l; l = next) {
 		next = table_walk(&t->shares, l);
@@ -138,7 +183,7 @@ void destination_table_clear(struct destination_table *t)
 	table_clear(&t->names);
 	table_clear(&t->shares);
 	free(t->heap);
-	memset(t, 0, sizeof *t);
+	*t = (struct destination_table){ .on_due = t->on_due };
 }
 
 /* Sources */
@@ -182,6 +227,7 @@ void destination_append(struct queue_destination *d, struct item *i)
 {
 	struct line_share *s = share_of(d, i->source);
 
+	destination_uncount(d, i);
 	item_move(i, ITEM_READY);
 	if (!s->first)
 		TAILQ_INSERT_TAIL(&d->turns, s, turn);
@@ -190,7 +236,8 @@ void destination_append(struct queue_destination *d, struct item *i)
 	i->previous = s->last;
 	*(s->last ? &s->last->next : &s->first) = i;
 	s->last = i;
-	d->ready++;
+	if (!d->ready++)
+		destination_note_due(d);
 }
 
 static void heap_put(struct destination_table *t, size_t at, struct item *i)
@@ -225,10 +272,12 @@ static void heap_down(struct destination_table *t, size_t at)
 	heap_put(t, at, i);
 }
 
-int destination_defer(struct destination_table *t, struct item *i)
+/* 0 or CSSL_E_NO_MEMORY: nothing changed. */
+static int heap_add(struct destination_table *t, struct item *i)
 {
 	if (array_make_room(&t->heap, &t->heap_cap, t->heap_count, sizeof(struct item *)))
 		return CSSL_E_NO_MEMORY;
+	destination_uncount(i->to, i);
 	item_move(i, ITEM_DEFERRED);
 	i->to->deferred++;
 	t->heap[t->heap_count] = i;
@@ -250,7 +299,7 @@ static void heap_remove(struct destination_table *t, struct item *i)
 	heap_down(t, last->heap_at - 1);
 }
 
-static void leave_line(struct queue_destination *d, struct item *i)
+static void share_leave(struct queue_destination *d, struct item *i)
 {
 	struct line_share *s = i->share;
 
@@ -273,7 +322,23 @@ void destination_unlink(struct destination_table *t, struct item *i)
 	if (i->heap_at)
 		heap_remove(t, i);
 	else if (i->state == ITEM_READY)
-		leave_line(i->to, i);
+		share_leave(i->to, i);
+}
+
+void destination_settle(struct destination_table *t, struct item *i, int64_t now_ms)
+{
+	if (i->state == ITEM_HELD)
+		i->to->held++;
+	else if (i->due_ms <= now_ms || heap_add(t, i))
+		destination_append(i->to, i);
+}
+
+void destination_hold(struct destination_table *t, struct item *i)
+{
+	destination_unlink(t, i);
+	destination_uncount(i->to, i);
+	item_move(i, ITEM_HELD);
+	i->to->held++;
 }
 
 struct item *destination_wake(struct destination_table *t, int64_t now_ms)
@@ -287,40 +352,38 @@ struct item *destination_wake(struct destination_table *t, int64_t now_ms)
 	return i;
 }
 
-struct item *destination_take(struct queue_destination *d)
-{
-	struct line_share *s = TAILQ_FIRST(&d->turns);
-	struct item *i = s ? s->first : NULL;
-
-	if (!i)
-		return NULL;
-	TAILQ_REMOVE(&d->turns, s, turn);
-	TAILQ_INSERT_TAIL(&d->turns, s, turn);
-	leave_line(d, i);
-	item_move(i, ITEM_TAKEN);
-	d->taken++;
-	return i;
-}
-
 void destination_pace(struct queue_destination *d, enum destination_flow flow, uint32_t rate)
 {
 	d->flow = flow;
 	d->rate = rate;
 	d->next_us = 0;
+	if (d->ready)
+		destination_note_due(d);
 }
 
-int destination_may_take(struct queue_destination *d, int64_t now_us)
+/* Flow and rate allow to take a message: it counts as taken. */
+static bool destination_may_take(struct queue_destination *d, int64_t now_us)
 {
 	const int64_t each_us = d->rate ? MINUTE_US / d->rate : 0;
 	const int64_t earliest_us = now_us - (each_us < CATCH_UP_US ? CATCH_UP_US : 0);
 
 	if (d->flow == DESTINATION_STOPPED || (d->rate && now_us < d->next_us))
-		return 0;
+		return false;
 	d->next_us = (d->next_us > earliest_us ? d->next_us : earliest_us) + each_us;
-	return 1;
+	return true;
 }
 
-const char *destination_flow_name(enum destination_flow flow)
+struct item *destination_take(struct queue_destination *d, int64_t now_us)
 {
-	return flow == DESTINATION_STOPPED ? "stopped" : "flows";
+	struct line_share *s = TAILQ_FIRST(&d->turns);
+	struct item *i = s ? s->first : NULL;
+
+	if (!i || !destination_may_take(d, now_us))
+		return NULL;
+	TAILQ_REMOVE(&d->turns, s, turn);
+	TAILQ_INSERT_TAIL(&d->turns, s, turn);
+	share_leave(d, i);
+	item_move(i, ITEM_TAKEN);
+	d->taken++;
+	return i;
 }

@@ -1,8 +1,8 @@
-/* destination.h: the queue of one destination: a line of messages that may be delivered now. The sources in a line take
- * turns, so that nobody stands behind all messages of another one; the messages of one are in order. The messages of
- * all destinations that wait for their time are in one heap. No clock. destination_sweep() frees destinations without
- * messages and orders. Nothing here looks at all destinations, of which there may be 100,000, except
- * destination_next().
+/* destination.h: the queue of one destination. A part of its own, because who waits for whom is decided here and
+ * nowhere else. It has a line of messages that may be delivered now. The sources in a line take turns, so that nobody
+ * stands behind all messages of another one; the messages of one are in order. The messages of all destinations that
+ * wait for their time are in one heap. No clock. destination_sweep() frees destinations without messages and orders.
+ * Nothing here looks at all destinations, of which there may be 100,000, except destination_next().
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_ITEMS_DESTINATION_H
 #define CSSL_SMTPPROXY_QUEUE_ITEMS_DESTINATION_H
@@ -14,7 +14,8 @@
 
 #define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */
 
-/* Does the queue's owner still have to be told that the line is not empty any more? */
+/* UNTOLD: in the table's list @due. The owner takes it out there, and looks at its line: the line is not empty any
+ * more, or the order of the destination changed. */
 enum destination_due { DUE_NONE, DUE_UNTOLD };
 
 /* IDLE: in the table's list of those that may have neither a message nor an order. */
@@ -55,23 +56,22 @@ struct queue_destination {
 };
 
 struct destination_table {
+	void (*on_due)(struct destination_table *t); /* the list @due has one more. NULL: nobody is told */
 	struct table names, shares;
 	struct item **heap; /* DEFERRED items, by due_ms */
 	size_t heap_count, heap_cap;
-	STAILQ_HEAD(, queue_destination) idle; /* initialised with the first destination */
+	STAILQ_HEAD(, queue_destination) idle, due; /* initialised with the first destination */
 };
 
-/* The one of that name; made if there is none and @make is not 0. Names compare as bytes: the caller writes them in
+/* The one of that name; made if there is none and @make is true. Names compare as bytes: the caller writes them in
  * lower case. NULL: none, or out of memory. */
-struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, int make);
+struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, bool make);
 /* Each of them in no order: NULL as @d gives the first, and NULL comes behind the last. */
 struct queue_destination *destination_next(const struct destination_table *t, const struct queue_destination *d);
-/* The message @i is of @d from now on. */
+/* The message, or the order, @i is of @d from now on. The order with the highest id comes first. */
 void destination_take_in(struct queue_destination *d, struct item *i);
 /* Out of its line and its destination, which it still names. */
 void destination_let_go(struct destination_table *t, struct item *i);
-/* Its last message or its last order went: the next sweep may free it. */
-void destination_note_unused(struct destination_table *t, struct queue_destination *d);
 /* Frees those that have neither a message nor an order, no untold line, and no unanswered change. */
 void destination_sweep(struct destination_table *t);
 /* When the lines of all backups are empty. */
@@ -79,20 +79,24 @@ void destination_table_clear(struct destination_table *t);
 
 /* Behind the other messages of its source. The item becomes READY. */
 void destination_append(struct queue_destination *d, struct item *i);
-/* The item becomes DEFERRED until its due_ms; item.to is its destination. 0 or CSSL_E_NO_MEMORY: nothing changed. */
-int destination_defer(struct destination_table *t, struct item *i);
+/* By its state and its due_ms: it counts as HELD, becomes DEFERRED until then, or READY; also if there is no memory to
+ * defer it. item.to is its destination. */
+void destination_settle(struct destination_table *t, struct item *i, int64_t now_ms);
+/* The item becomes HELD. */
+void destination_hold(struct destination_table *t, struct item *i);
 /* Out of the line or the heap, whichever has it; the state does not change. */
 void destination_unlink(struct destination_table *t, struct item *i);
 /* The first item that is due at @now_ms goes to the end of its destination's line. NULL: none is due. */
 struct item *destination_wake(struct destination_table *t, int64_t now_ms);
-/* The first of the source whose turn it is becomes TAKEN. NULL: the line is empty. */
-struct item *destination_take(struct queue_destination *d);
+/* The first of the source whose turn it is becomes TAKEN. NULL: the line is empty, or flow and rate allow none at
+ * @now_us. A fast line that was not looked at for a while may catch up on half a second. */
+struct item *destination_take(struct queue_destination *d, int64_t now_us);
 
 /* Stop the line or let it flow, with at most so many messages a minute (0: no limit). */
 void destination_pace(struct queue_destination *d, enum destination_flow flow, uint32_t rate);
-/* Flow and rate allow to take a message at @now_us: then 1, and it counts as taken. Else 0. A fast line that was not
- * looked at for a while may catch up on half a second. */
-int destination_may_take(struct queue_destination *d, int64_t now_us);
-const char *destination_flow_name(enum destination_flow flow);
+static inline const char *destination_flow_name(enum destination_flow flow)
+{
+	return flow == DESTINATION_STOPPED ? "stopped" : "flows";
+}
 
 #endif

@@ -43,21 +43,21 @@ const char *item_state_name(enum item_state s)
 	return states[s].name;
 }
 
-static size_t home(const struct item_set *set, uint64_t id)
+static size_t slot_home(const struct item_set *set, uint64_t id)
 {
 	return (size_t)((id * UINT64_C(0x9E3779B97F4A7C15)) >> 20) & (set->cap - 1);
 }
 
-static void place(struct item_set *set, struct item *i)
+static void slot_place(struct item_set *set, struct item *i)
 {
-	size_t at = home(set, i->id);
+	size_t at = slot_home(set, i->id);
 
 	while (set->slots[at])
 		at = (at + 1) & (set->cap - 1);
 	set->slots[at] = i;
 }
 
-static int make_room(struct item_set *set)
+static int slots_make_room(struct item_set *set)
 {
 	size_t cap = set->cap ? 2 * set->cap : SLOTS_FIRST;
 	struct item **slots;
@@ -71,7 +71,7 @@ static int make_room(struct item_set *set)
 	set->slots = slots;
 	set->cap = cap;
 	for (struct item *i = set->oldest; i; i = i->newer)
-		place(set, i);
+		slot_place(set, i);
 	return 0;
 }
 
@@ -79,7 +79,7 @@ struct item *item_add(struct item_set *set, enum item_kind kind, uint64_t id, ui
 {
 	struct item *i;
 
-	if (make_room(set))
+	if (slots_make_room(set))
 		return NULL;
 	i = calloc(1, sizeof *i);
 	if (!i)
@@ -92,19 +92,19 @@ struct item *item_add(struct item_set *set, enum item_kind kind, uint64_t id, ui
 	i->older = set->newest;
 	*(set->newest ? &set->newest->newer : &set->oldest) = i;
 	set->newest = i;
-	place(set, i);
+	slot_place(set, i);
 	set->count++;
 	set->bytes += sealed_len;
 	return i;
 }
 
-static size_t find(const struct item_set *set, uint64_t id)
+static size_t slot_find(const struct item_set *set, uint64_t id)
 {
 	size_t at;
 
 	if (!set->cap)
 		return SIZE_MAX;
-	for (at = home(set, id); set->slots[at]; at = (at + 1) & (set->cap - 1))
+	for (at = slot_home(set, id); set->slots[at]; at = (at + 1) & (set->cap - 1))
 		if (set->slots[at]->id == id)
 			return at;
 	return SIZE_MAX;
@@ -112,17 +112,17 @@ static size_t find(const struct item_set *set, uint64_t id)
 
 struct item *item_find(const struct item_set *set, uint64_t id)
 {
-	size_t at = find(set, id);
+	size_t at = slot_find(set, id);
 
 	return at == SIZE_MAX ? NULL : set->slots[at];
 }
 
-static void unplace(struct item_set *set, size_t hole)
+static void slot_clear(struct item_set *set, size_t hole)
 {
 	size_t mask = set->cap - 1;
 
 	for (size_t at = (hole + 1) & mask; set->slots[at]; at = (at + 1) & mask) {
-		size_t wanted = home(set, set->slots[at]->id);
+		size_t wanted = slot_home(set, set->slots[at]->id);
 
 		if (((at - wanted) & mask) < ((at - hole) & mask))
 			continue; /* it must not be in front of its home */
@@ -134,10 +134,10 @@ static void unplace(struct item_set *set, size_t hole)
 
 void item_remove(struct item_set *set, struct item *i)
 {
-	size_t at = find(set, i->id);
+	size_t at = slot_find(set, i->id);
 
 	assert(at != SIZE_MAX);
-	unplace(set, at);
+	slot_clear(set, at);
 	*(i->older ? &i->older->newer : &set->oldest) = i->newer;
 	*(i->newer ? &i->newer->older : &set->newest) = i->older;
 	i->older = i->newer = NULL;
@@ -194,6 +194,32 @@ void item_set_clear(struct item_set *set)
 		item_remove(set, set->oldest);
 	free(set->slots);
 	memset(set, 0, sizeof *set);
+}
+
+static int item_by_id(const void *a, const void *b)
+{
+	const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void item_set_sort(struct item_set *set)
+{
+	size_t count = 0;
+	struct item **all = malloc((set->count + 1) * sizeof(struct item *));
+
+	if (!all)
+		return;
+	for (struct item *i = set->oldest; i; i = i->newer)
+		all[count++] = i;
+	qsort(all, count, sizeof(struct item *), item_by_id);
+	for (size_t n = 0; n < count; n++) {
+		all[n]->older = n ? all[n - 1] : NULL;
+		all[n]->newer = n + 1 < count ? all[n + 1] : NULL;
+	}
+	set->oldest = count ? all[0] : NULL;
+	set->newest = count ? all[count - 1] : NULL;
+	free(all);
 }
 
 void item_field(enum item_kind kind, uint64_t id, char out[static ITEM_FIELD_LEN])

@@ -1,5 +1,6 @@
-/* item.h: the items that the queue and its backups hold: messages, decided transactions, and an operator's orders. The
- * index finds an item by its id; the list has all of them in order of their arrival.
+/* item.h: the items that the queue and its backups hold: messages, decided transactions, and an operator's orders. A
+ * part of its own, because who has an item, and in which state, must be true whatever asks for it. The index finds an
+ * item by its id; the list has all of them in order of their arrival.
  *
  * An item has one reference from the index, and one from each request to a backup that names it. The last one frees
  * it.
@@ -50,11 +51,14 @@ enum item_state {
 
 #define ITEM_WAITS_MARK (1u << 7) /* in item.waits: a marker without the lost backup has to be answered first */
 
-#define ITEM_MENDED (1u << 3) /* in item.seen: a server that has not "seen" it has a damaged copy */
-#define ITEM_BURIED (1u << 4) /* in item.seen: it has a grave already */
-#define ITEM_PARKS  (1u << 5) /* in item.seen: it is PARKED when it is stored */
-#define ITEM_DOUBT  (1u << 6) /* in item.seen: a delivery of it may have ended without our knowledge */
-#define ITEM_FRESH  (1u << 7) /* in item.seen: just read from a backup, not yet settled */
+/* FRESH: just read from a backup; its later states and its grave may not have been read yet. */
+enum item_reading { ITEM_SETTLED, ITEM_FRESH };
+
+/* DAMAGED: a server that has not "seen" it has a copy that cannot be opened. */
+enum item_copies { ITEM_COPIES_ALIKE, ITEM_COPIES_DAMAGED };
+
+/* IN_DOUBT: a delivery of it may have ended without our knowledge. */
+enum item_past { ITEM_PAST_CLEAR, ITEM_PAST_IN_DOUBT };
 
 struct item {
 	uint64_t id;
@@ -73,8 +77,10 @@ struct item {
 	uint16_t attempts, steps; /* of the last state (content.h) */
 	uint8_t kind, state;
 	uint8_t waits;   /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
-	uint8_t seen;    /* a bit for each backup that had it at the last reading, and these ITEM_ flags */
+	uint8_t seen;    /* a bit for each backup that had it at the last reading */
 	uint8_t refused; /* of an order: a bit for each backup whose memory was full, and that gets it again */
+	uint8_t becomes; /* of a message that is STORING: enum item_state, READY or PARKED, when it is stored */
+	uint8_t reading, copies, past; /* enum item_reading, item_copies, item_past */
 };
 
 /* True if the table of moves allows the move. */
@@ -108,6 +114,29 @@ void item_drop(struct item *i);
  * memory. */
 struct item *item_loose(enum item_kind kind, uint64_t id);
 void item_set_clear(struct item_set *set);
+/* The list of all in the order of ids, which is the order in which they were accepted. Without memory it stays as it
+ * is. */
+void item_set_sort(struct item_set *set);
+
+/* The memory of an item beside its sealed bytes: two slots of the index, and what malloc() adds to both. */
+#define ITEM_ROOM (sizeof(struct item) + 2 * sizeof(struct item *) + 32)
+
+static inline uint64_t item_bytes(const struct item *i)
+{
+	return i->sealed_len + ITEM_ROOM;
+}
+
+/* Of all items. */
+static inline uint64_t item_set_memory(const struct item_set *set)
+{
+	return set->bytes + set->count * ITEM_ROOM;
+}
+
+/* An order was given and not read, and not every backup has it. */
+static inline bool item_is_unstored(const struct item *i)
+{
+	return i->state == ITEM_STORING && i->reading != ITEM_FRESH;
+}
 
 void item_field(enum item_kind kind, uint64_t id, char out[static ITEM_FIELD_LEN]);
 /* 0 or CSSL_E_RANGE. */

@@ -10,41 +10,21 @@ enum sight_state marker_judge(const struct marker *m, const char *run_id)
 	return m->version && !strcmp(m->run_id, run_id) ? SIGHT_MARKED : SIGHT_EMPTY;
 }
 
-/* A member that did not answer may have items that the others lack: it may have gone on alone under a higher
- * version. */
-static bool member_is_missing(const struct sight *sights, unsigned mask)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		for (unsigned j = 0; j < BACKUPS; j++)
-			if (mask & 1u << i && sights[j].state == SIGHT_AWAY &&
-				(sights[i].marker.members[j][0] || sights[i].marker.apart[j][0]))
-				return true;
-	return false;
-}
-
 bool marker_is_apart(const struct marker *m, const struct sight *other, unsigned at)
 {
 	return other->state == SIGHT_MARKED && m->apart[at][0] && !strcmp(m->apart[at], other->marker.run_id) &&
 	       other->marker.version >= m->apart_version;
 }
 
-void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN + 1])
+struct marker_left *marker_left_of(struct marker *m, unsigned at, const char run_id[static RUN_ID_LEN + 1])
 {
-	if (!strcmp(l->run_id, run_id))
-		return;
-	*l = (struct marker_left){ 0 };
-	memcpy(l->run_id, run_id, sizeof l->run_id);
-}
+	struct marker_left *l = &m->left[at];
 
-bool marker_changed(const struct sight *before, const struct sight *now)
-{
-	const struct marker *m = &before->marker, *n = &now->marker;
-
-	if (now->state == SIGHT_AWAY)
-		return false;
-	if (now->state != before->state || m->epoch != n->epoch || strcmp(m->nonce, n->nonce))
-		return true;
-	return now->state == SIGHT_MARKED && (m->version != n->version || strcmp(m->by, n->by));
+	if (strcmp(l->run_id, run_id)) {
+		*l = (struct marker_left){ 0 };
+		memcpy(l->run_id, run_id, sizeof l->run_id);
+	}
+	return l;
 }
 
 static bool leaves_behind(const struct marker_left *l, const struct marker *m)
@@ -56,7 +36,7 @@ static bool leaves_behind(const struct marker_left *l, const struct marker *m)
 
 /* Lists: entries of one length, of which the first bytes are the name */
 
-static const char *find(const char *list, size_t entry_len, const char *name, size_t name_len)
+static const char *list_find(const char *list, size_t entry_len, const char *name, size_t name_len)
 {
 	for (; strlen(list) >= entry_len; list += entry_len)
 		if (!strncmp(list, name, name_len))
@@ -65,7 +45,7 @@ static const char *find(const char *list, size_t entry_len, const char *name, si
 }
 
 /* The entry of that name, the first one from now on. Of more than @kept the oldest one goes. */
-static void to_front(char *list, size_t kept, const char *entry, size_t name_len)
+static void list_to_front(char *list, size_t kept, const char *entry, size_t name_len)
 {
 	const size_t entry_len = strlen(entry);
 	char others[REPLACED_MAX] = "";
@@ -82,7 +62,7 @@ static void to_front(char *list, size_t kept, const char *entry, size_t name_len
 	list[entry_len + len] = '\0';
 }
 
-static uint64_t number_at(const char *at)
+static uint64_t list_number(const char *at)
 {
 	char digits[17] = "";
 
@@ -100,8 +80,8 @@ static struct marker_left replaced_read(const char *at)
 	if (!at)
 		return l;
 	memcpy(l.run_id, at, RUN_ID_LEN);
-	l.version = number_at(at + RUN_ID_LEN);
-	l.sent = number_at(at + RUN_ID_LEN + 16);
+	l.version = list_number(at + RUN_ID_LEN);
+	l.sent = list_number(at + RUN_ID_LEN + 16);
 	if (at[RUN_ID_LEN + 32] != '-')
 		memcpy(l.by, at + RUN_ID_LEN + 32, NONCE_LEN);
 	return l;
@@ -109,7 +89,7 @@ static struct marker_left replaced_read(const char *at)
 
 bool marker_is_replaced(const char *replaced, const struct marker *m)
 {
-	const struct marker_left l = replaced_read(find(replaced, REPLACED_LEN, m->run_id, RUN_ID_LEN));
+	const struct marker_left l = replaced_read(list_find(replaced, REPLACED_LEN, m->run_id, RUN_ID_LEN));
 
 	return leaves_behind(&l, m);
 }
@@ -119,7 +99,7 @@ bool marker_is_replaced(const char *replaced, const struct marker *m)
 /* What was known of the same process stays known. */
 void marker_note_replaced(char replaced[static REPLACED_MAX + 1], const struct marker_left *l)
 {
-	const struct marker_left known = replaced_read(find(replaced, REPLACED_LEN, l->run_id, RUN_ID_LEN));
+	const struct marker_left known = replaced_read(list_find(replaced, REPLACED_LEN, l->run_id, RUN_ID_LEN));
 	const struct marker_left *last = l->sent || !known.run_id[0] ? l : &known;
 	char entry[REPLACED_LEN + 1];
 
@@ -128,7 +108,7 @@ void marker_note_replaced(char replaced[static REPLACED_MAX + 1], const struct m
 	snprintf(entry, sizeof entry, "%s%016llx%016llx%s", l->run_id,
 		(unsigned long long)(known.version > l->version ? known.version : l->version),
 		(unsigned long long)last->sent, strlen(last->by) == NONCE_LEN ? last->by : NOBODY);
-	to_front(replaced, REPLACED_KEPT, entry, RUN_ID_LEN);
+	list_to_front(replaced, REPLACED_KEPT, entry, RUN_ID_LEN);
 }
 
 /* From the oldest to the latest, so that the order stays. */
@@ -153,18 +133,18 @@ bool marker_is_behind(const struct marker *m, const struct marker read[static BA
 
 uint64_t marker_owner_version(const char *owners, const char *nonce)
 {
-	const char *at = strlen(nonce) == NONCE_LEN ? find(owners, OWNER_LEN, nonce, NONCE_LEN) : NULL;
+	const char *at = strlen(nonce) == NONCE_LEN ? list_find(owners, OWNER_LEN, nonce, NONCE_LEN) : NULL;
 
-	return at ? number_at(at + NONCE_LEN) : 0;
+	return at ? list_number(at + NONCE_LEN) : 0;
 }
 
-static void note_owner(char owners[static OWNERS_LEN + 1], const char *nonce, uint64_t version)
+static void owner_note(char owners[static OWNERS_LEN + 1], const char *nonce, uint64_t version)
 {
 	const uint64_t known = marker_owner_version(owners, nonce);
 	char entry[OWNER_LEN + 1];
 
 	snprintf(entry, sizeof entry, "%s%016llx", nonce, (unsigned long long)(known > version ? known : version));
-	to_front(owners, OWNERS_KEPT, entry, NONCE_LEN);
+	list_to_front(owners, OWNERS_KEPT, entry, NONCE_LEN);
 }
 
 void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker *m)
@@ -175,56 +155,7 @@ void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker 
 		return;
 	for (size_t n = strlen(m->owners) / OWNER_LEN; n > 0; n--) {
 		memcpy(nonce, m->owners + (n - 1) * OWNER_LEN, NONCE_LEN);
-		note_owner(owners, nonce, marker_owner_version(m->owners, nonce));
+		owner_note(owners, nonce, marker_owner_version(m->owners, nonce));
 	}
-	note_owner(owners, m->by, m->version);
-}
-
-static bool any_is_away(const struct sight *sights)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_AWAY)
-			return true;
-	return false;
-}
-
-/* The backups that have to be read beside the chosen ones: those that these name as apart, and those that went on
- * without any of them. */
-static unsigned others_of(const struct sight *sights, unsigned mask)
-{
-	struct marker read[BACKUPS] = { 0 };
-	unsigned others = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (mask & 1u << i)
-			read[i] = sights[i].marker;
-	for (unsigned j = 0; j < BACKUPS; j++) {
-		if (sights[j].state == SIGHT_MARKED && !marker_is_behind(&sights[j].marker, read))
-			others |= 1u << j;
-		for (unsigned i = 0; i < BACKUPS; i++)
-			if (mask & 1u << i && marker_is_apart(&sights[i].marker, &sights[j], j))
-				others |= 1u << j;
-	}
-	return others;
-}
-
-enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask)
-{
-	uint64_t version = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version > version)
-			version = sights[i].marker.version;
-	*mask = 0;
-	if (!version)
-		return any_is_away(sights) ? RECOVERY_WAIT : RECOVERY_BEGIN;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version == version)
-			*mask |= 1u << i;
-	*mask |= others_of(sights, *mask);
-	if (trust == TRUST_NOTHING && any_is_away(sights))
-		return RECOVERY_WAIT;
-	if (trust == TRUST_ANSWERS && member_is_missing(sights, *mask))
-		return RECOVERY_WAIT;
-	return RECOVERY_READ;
+	owner_note(owners, m->by, m->version);
 }

@@ -1,5 +1,5 @@
-/* marker.h: the record in which a backup says how complete it is, and the conclusions that a starting gateway may draw
- * from the markers of both backups. No sockets, no clock.
+/* marker.h: the record in which a backup says how complete it is, and what two markers say of each other. A part of its
+ * own, because it decides whether an acknowledged mail counts. No sockets, no clock.
  *
  * The marker of a backup names a version and the members: the backups that hold everything that was accepted under that
  * version, each by its run_id. Each change of the set of members is a new, higher version, and the gateway writes it to
@@ -35,6 +35,7 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_MARKERS_MARKER_H
 #define CSSL_SMTPPROXY_QUEUE_MARKERS_MARKER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "smtpproxy/queue/items/item.h"
@@ -93,10 +94,6 @@ struct sight {
 	struct marker marker;
 };
 
-/* 1: another gateway claimed or marked the server after it gave the answer @before, and before it gave @now. AWAY: not
- * known. */
-bool marker_changed(const struct sight *before, const struct sight *now);
-
 /* 1: @other is marked, and its content belongs to the queue of @m, although it went on alone. Else 0. @at: its
  * index. */
 bool marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
@@ -105,8 +102,15 @@ bool marker_is_apart(const struct marker *m, const struct sight *other, unsigned
  * their markers; all zero: not read. */
 bool marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS]);
 
-/* Makes @l that of the process @run_id: of an earlier one nothing is kept. */
-void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN + 1]);
+/* What @m says of the process @run_id of the server number @at, if it leaves that one behind. Of an earlier process
+ * nothing is kept. @version of it is the last one whose content the queue has. */
+struct marker_left *marker_left_of(struct marker *m, unsigned at, const char run_id[static RUN_ID_LEN + 1]);
+
+/* A server is apart: it may hold messages that were not read. */
+static inline bool marker_any_apart(const struct marker *m)
+{
+	return m->apart[0][0] || m->apart[1][0];
+}
 
 /* The highest version of the gateway @nonce that was read; 0: it is not among them. */
 uint64_t marker_owner_version(const char *owners, const char *nonce);
@@ -122,23 +126,5 @@ bool marker_is_replaced(const char *replaced, const struct marker *m);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);
-
-enum recovery_step {
-	RECOVERY_WAIT,  /* not enough is known */
-	RECOVERY_BEGIN, /* nothing was ever stored: begin empty */
-	RECOVERY_READ,  /* read the backups of the mask */
-};
-
-/* How far the absence of a member may be ignored. */
-enum recovery_trust {
-	TRUST_NOTHING, /* every server has to answer, also one that is no member, because it may have gone on alone */
-	TRUST_ANSWERS, /* every member has to answer: always for a standby */
-	TRUST_PRESENT, /* the members that answered are enough, because the others had time to answer */
-};
-
-/* @mask: for READ, a bit for each backup to read and unite. If no backup is marked, BEGIN needs an answer of both:
- * one empty backup proves nothing while the other is absent. */
-enum recovery_step recovery_decide(
-	const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask);
 
 #endif

@@ -131,7 +131,7 @@ void begin(void)
 	q->ready = 1;
 	q->lease.until_ms = 1 << 30;
 	q->shared.epoch = EPOCH;
-	q->shared.marker.version = q->from_version = 5;
+	q->shared.marker.version = q->recovery.version = 5;
 	memcpy(q->shared.marker.members[0], RUN_A, sizeof RUN_A);
 	connected(a, RUN_A);
 	connected(b, RUN_B);
@@ -143,12 +143,18 @@ struct item *comes(uint64_t id)
 {
 	struct item *i = item_add(&q->items, ITEM_MESSAGE, id, calloc(1, 100), 100);
 
-	i->to = destination_get(&q->destinations, "a.example", 9, 1);
+	i->to = destination_get(&q->destinations, "a.example", 9, true);
 	i->to->count++;
-	queue_push(q, CHANGE_PUT, i, true);
+	held_push(q, CHANGE_PUT, i, true);
 	backup_send(a);
 	backup_send(b);
 	return i;
+}
+
+void is_read(struct backup *s)
+{
+	s->state = BACKUP_CLAIMED;
+	s->shared->ops->on_read(s);
 }
 
 void answers(struct backup *s)

@@ -1,4 +1,5 @@
 /* test_content.c: facts of the plain forms of messages, states and decided transactions. */
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,54 @@
 #include "smtpproxy/queue/items/content.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
+
+static struct seal *seal;
+
+static void with_a_key(void)
+{
+	static struct key_ring keys;
+
+	ck_assert_int_ge(sodium_init(), 0);
+	ck_assert_int_eq(key_ring_parse("k1 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a", 67,
+				 &keys, &(unsigned){ 0 }),
+		0);
+	seal = seal_create(&keys, "test");
+}
+
+static void without_it(void)
+{
+	seal_destroy(seal);
+}
+
+/* The plain form that @c is sealed as, and its length. */
+static size_t content_write(enum item_kind kind, const struct content *c, uint8_t *out)
+{
+	size_t len;
+	uint8_t *sealed = content_seal(seal, kind, 1, c, &len);
+
+	ck_assert_int_eq(seal_open(seal, (char)kind, 1, sealed, len, out), 0);
+	free(sealed);
+	return len - SEAL_OVERHEAD;
+}
+
+static size_t content_len(enum item_kind kind, const struct content *c)
+{
+	uint8_t out[256];
+
+	return content_write(kind, c, out);
+}
+
+/* The content that has this plain form. It points into memory that has no byte more. */
+static int content_read(enum item_kind kind, struct content *c, const uint8_t *in, size_t len)
+{
+	static uint8_t *plain;
+	uint8_t sealed[256 + SEAL_OVERHEAD];
+
+	free(plain);
+	plain = malloc(len);
+	seal_seal(seal, (char)kind, 1, in, len, sealed);
+	return content_open(seal, kind, 1, sealed, len + SEAL_OVERHEAD, plain, c);
+}
 
 static struct content_bytes text(const char *s)
 {
@@ -153,5 +202,8 @@ UNIT(content)
 		cut_messages_are_refused,
 		other_versions_and_empty_destinations_are_refused,
 	};
-	return suite_run("content", facts, SUITE_LEN(facts));
+	TCase *all = tcase_create("content");
+
+	tcase_add_checked_fixture(all, with_a_key, without_it);
+	return suite_run_case("content", all, facts, SUITE_LEN(facts));
 }

@@ -47,10 +47,10 @@ START_TEST(line_is_first_in_first_out)
 	destination_unlink(&t, &items[0]);
 	destination_unlink(&t, &items[2]);
 	destination_unlink(&t, &items[4]);
-	ck_assert_ptr_eq(destination_take(d), &items[1]);
+	ck_assert_ptr_eq(destination_take(d, 0), &items[1]);
 	ck_assert_int_eq(items[1].state, ITEM_TAKEN);
-	ck_assert_ptr_eq(destination_take(d), &items[3]);
-	ck_assert_ptr_null(destination_take(d));
+	ck_assert_ptr_eq(destination_take(d, 0), &items[3]);
+	ck_assert_ptr_null(destination_take(d, 0));
 	ck_assert_uint_eq(d->taken, 2);
 	destination_table_clear(&t);
 }
@@ -68,8 +68,8 @@ START_TEST(sources_take_turns_and_each_is_in_order)
 	}
 	ck_assert_uint_eq(d->ready, 9);
 	for (unsigned n = 0; n < 9; n++)
-		ck_assert_ptr_eq(destination_take(d), &items[order[n]]);
-	ck_assert_ptr_null(destination_take(d));
+		ck_assert_ptr_eq(destination_take(d, 0), &items[order[n]]);
+	ck_assert_ptr_null(destination_take(d, 0));
 	destination_table_clear(&t);
 }
 END_TEST
@@ -86,7 +86,7 @@ START_TEST(a_line_of_many_sources_gives_all_back)
 	}
 	for (unsigned i = 0; i < MANY; i += 2)
 		destination_unlink(&t, &items[i]);
-	while (destination_take(d))
+	while (destination_take(d, 0))
 		n++;
 	ck_assert_uint_eq(n, MANY / 2);
 	ck_assert_uint_eq(d->ready, 0);
@@ -114,17 +114,18 @@ START_TEST(deferred_messages_wake_in_the_order_of_their_times)
 
 	for (unsigned n = 0; n < MANY; n++) {
 		items[n].due_ms = 1 + (int64_t)(n * 7919u % MANY);
-		ck_assert_int_eq(destination_defer(&t, &items[n]), 0);
+		destination_settle(&t, &items[n], 0);
+		ck_assert_int_eq(items[n].state, ITEM_DEFERRED);
 	}
 	for (unsigned n = 0; n < MANY; n += 3)
 		destination_unlink(&t, &items[n]);
 	ck_assert_ptr_null(destination_wake(&t, 0));
-	ck_assert_ptr_null(destination_take(d));
+	ck_assert_ptr_null(destination_take(d, 0));
 	ck_assert_uint_eq(woken(&t, MANY / 2) + d->deferred, MANY - (MANY + 2) / 3);
 	ck_assert_int_gt(t.heap[0]->due_ms, MANY / 2);
 	woken(&t, MANY);
 	ck_assert_uint_eq(d->deferred, 0);
-	for (struct item *i = destination_take(d); i; i = destination_take(d)) {
+	for (struct item *i = destination_take(d, 0); i; i = destination_take(d, 0)) {
 		ck_assert_uint_ne((i->id - 1) % 3, 0);
 		ck_assert_int_ge(i->due_ms, last);
 		last = i->due_ms;
@@ -142,7 +143,7 @@ START_TEST(messages_of_all_destinations_wake_by_their_times)
 	for (unsigned n = 0; n < 6; n++) {
 		items[n].to = n % 2 ? b : a;
 		items[n].due_ms = 6 - n;
-		destination_defer(&t, &items[n]);
+		destination_settle(&t, &items[n], 0);
 	}
 	ck_assert_uint_eq(a->deferred, 3);
 	for (unsigned n = 6; n-- > 0;)
@@ -163,9 +164,10 @@ START_TEST(a_sweep_frees_only_destinations_without_messages)
 	destination_sweep(&t);
 	ck_assert_uint_eq(t.names.count, 1);
 	d->count = 0;
-	d->due = DUE_UNTOLD;
-	destination_note_unused(&t, d);
-	destination_note_unused(&t, d);
+	destination_take_in(d, &items[0]);
+	destination_append(d, &items[0]);
+	ck_assert_ptr_eq(STAILQ_FIRST(&t.due), d);
+	destination_let_go(&t, &items[0]);
 	destination_sweep(&t);
 	ck_assert_ptr_eq(destination_get(&t, "a.example", 9, 0), d);
 	d->due = DUE_NONE;
@@ -181,13 +183,16 @@ START_TEST(a_stopped_line_gives_nothing_and_is_not_swept)
 	struct queue_destination *d = fresh(&t);
 
 	destination_pace(d, DESTINATION_STOPPED, 0);
-	d->order = &items[0];
-	ck_assert_int_eq(destination_may_take(d, 1000000), 0);
+	items[0].kind = ITEM_ORDER;
+	destination_take_in(d, &items[0]);
+	for (unsigned n = 1; n < MANY; n++)
+		destination_append(d, &items[n]);
+	ck_assert_ptr_null(destination_take(d, 1000000));
 	destination_sweep(&t);
 	ck_assert_ptr_eq(destination_get(&t, "a.example", 9, 0), d);
 	destination_pace(d, DESTINATION_FLOWS, 0);
-	for (unsigned n = 0; n < MANY; n++)
-		ck_assert_int_eq(destination_may_take(d, 1000000), 1);
+	for (unsigned n = 1; n < MANY; n++)
+		ck_assert_ptr_nonnull(destination_take(d, 1000000));
 	destination_table_clear(&t);
 }
 END_TEST
@@ -208,12 +213,16 @@ START_TEST(a_rate_holds_however_often_it_is_looked_at)
 	for (size_t n = 0; n < sizeof rates / sizeof *rates; n++) {
 		struct destination_table t = { 0 };
 		struct queue_destination *d = fresh(&t);
+		struct item *i;
 		unsigned taken = 0;
 
+		destination_append(d, &items[0]);
 		destination_pace(d, DESTINATION_FLOWS, rates[n].rate);
 		for (int64_t us = 0; us < 60000000; us += rates[n].look_us)
-			while (destination_may_take(d, 7000000 + us))
+			while ((i = destination_take(d, 7000000 + us))) {
 				taken++;
+				destination_append(d, i);
+			}
 		ck_assert_uint_ge(taken, rates[n].least);
 		ck_assert_uint_le(taken, rates[n].most);
 		destination_table_clear(&t);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "smtpproxy/queue/markers/marker.h"
+#include "smtpproxy/queue/markers/choice.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
@@ -35,12 +35,12 @@ static void runs_as(struct sight *s, const char *run_id)
 
 static void decides(struct sight a, struct sight b, enum recovery_trust trust, enum recovery_step step, unsigned mask)
 {
-	struct sight sights[BACKUPS] = { a, b };
+	struct choice_server servers[BACKUPS] = { { .sight = a }, { .sight = b } };
 	unsigned is = 99;
 
-	runs_as(&sights[0], RUN_A);
-	runs_as(&sights[1], RUN_B);
-	ck_assert_int_eq(recovery_decide(sights, trust, &is), step);
+	runs_as(&servers[0].sight, RUN_A);
+	runs_as(&servers[1].sight, RUN_B);
+	ck_assert_int_eq(choice_decide(servers, BACKUPS, (const unsigned[]){ 0, 1 }, trust, &is), step);
 	ck_assert_uint_eq(is, mask);
 }
 
@@ -170,9 +170,9 @@ START_TEST(lost_marker_of_a_process_says_nothing_about_the_next_one)
 {
 	struct sight a = leaves_b_unheard();
 
-	marker_left_of(&a.marker.left[1], RUN_B);
+	marker_left_of(&a.marker, 1, RUN_B);
 	ck_assert_uint_eq(a.marker.left[1].sent, 9);
-	marker_left_of(&a.marker.left[1], RUN_C);
+	marker_left_of(&a.marker, 1, RUN_C);
 	ck_assert_str_eq(a.marker.left[1].run_id, RUN_C);
 	ck_assert_uint_eq(a.marker.left[1].sent, 0);
 	ck_assert_uint_eq(a.marker.left[1].version, 0);

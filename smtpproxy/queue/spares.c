@@ -1,15 +1,18 @@
-/* queue_spares.c: watches the servers of the file that no place uses, and gives a place to another server: by rule, if
- * its own is lost, and by what the markers say. */
-#include "smtpproxy/queue/queue_inside.h"
+/* spares.c: watches the servers of the file that no place uses, and gives a place to another server: by rule, if its
+ * own is lost, and by what the markers say. */
+#include "smtpproxy/queue/spares.h"
 
 #include <string.h>
 
+#include "net/address.h"
 #include "net/log.h"
+#include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/rivals.h"
 
 #define LOOK_AGAIN_MS 1000 /* ACTIVE: at a server without a place */
 #define FULL_FOR_MS   5000 /* behind the time at which it is tried again */
 
-void queue_spares_begin(struct queue *q)
+void spares_begin(struct queue *q)
 {
 	struct spares *s = &q->spares;
 
@@ -25,19 +28,8 @@ void queue_spares_begin(struct queue *q)
 	}
 }
 
-bool queue_spares_stop(struct queue *q)
-{
-	bool closed = true;
-
-	for (unsigned n = 0; n < q->spares.count; n++)
-		closed &= backup_stop(&q->spares.probes[n]);
-	return closed;
-}
-
-/* The servers */
-
 /* The place that uses it; BACKUPS: none. */
-static unsigned place_of(const struct spares *s, unsigned server)
+static unsigned spare_place(const struct spares *s, unsigned server)
 {
 	unsigned i = 0;
 
@@ -46,32 +38,27 @@ static unsigned place_of(const struct spares *s, unsigned server)
 	return i;
 }
 
-const struct backup *queue_server(const struct queue *q, unsigned server)
+const struct backup *spares_server(const struct queue *q, unsigned server)
 {
-	const unsigned i = place_of(&q->spares, server);
+	const unsigned i = spare_place(&q->spares, server);
 
 	return i < BACKUPS ? &q->backups[i] : &q->spares.probes[server];
 }
 
-const char *queue_server_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX])
-{
-	return address_format((const struct sockaddr *)&q->spares.confs[server]->paths[0], out);
-}
-
-static void take_sights(const struct queue *q, struct choice_server out[static SERVERS_MAX])
+static void spare_take_sights(const struct queue *q, struct choice_server out[static SERVERS_MAX])
 {
 	for (unsigned n = 0; n < q->spares.count; n++) {
-		out[n].sight = queue_server(q, n)->sight;
-		memcpy(out[n].run_id, queue_server(q, n)->run_id, sizeof out[n].run_id);
+		out[n].sight = spares_server(q, n)->sight;
+		memcpy(out[n].run_id, spares_server(q, n)->run_id, sizeof out[n].run_id);
 	}
 }
 
-static void tick_probe(struct queue *q, unsigned server, int64_t now_ms)
+static void spare_tick(struct queue *q, unsigned server, int64_t now_ms)
 {
 	struct backup *p = &q->spares.probes[server];
 	const int64_t every_ms = queue_owns(q) ? LOOK_AGAIN_MS : 0;
 
-	if (place_of(&q->spares, server) < BACKUPS) {
+	if (spare_place(&q->spares, server) < BACKUPS) {
 		backup_give_up(p, "a place uses this server");
 		return;
 	}
@@ -80,29 +67,30 @@ static void tick_probe(struct queue *q, unsigned server, int64_t now_ms)
 		backup_look(p, LOOK_OWNER);
 }
 
-/* Moves */
+static const char *spare_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX])
+{
+	return address_format((const struct sockaddr *)&q->spares.confs[server]->paths[0], out);
+}
 
-static void move(struct queue *q, unsigned i, unsigned to, const char *event, const char *cause)
+static void spare_move(struct queue *q, unsigned i, unsigned to, const char *event, const char *cause)
 {
 	struct spares *s = &q->spares;
 	char from_text[ADDRESS_TEXT_MAX], to_text[ADDRESS_TEXT_MAX];
 
 	log_event(LOG_WARNING, NULL, event, "backup=%u from=%s to=%s cause=\"%s\"", i,
-		queue_server_name(q, s->at[i], from_text), queue_server_name(q, to, to_text), cause);
+		spare_name(q, s->at[i], from_text), spare_name(q, to, to_text), cause);
 	s->at[i] = to;
 	s->moved_ms[i] = s->useful_ms[i] = redis_link_clock_ms();
 	q->backups[i].next = s->confs[to];
 	backup_give_up(&q->backups[i], cause);
 }
 
-/* LOOKING, WATCHING */
-
-bool queue_spares_choose(struct queue *q)
+bool spares_choose(struct queue *q)
 {
 	struct choice_server servers[SERVERS_MAX];
 	unsigned chosen[BACKUPS], moves = 0;
 
-	take_sights(q, servers);
+	spare_take_sights(q, servers);
 	memcpy(chosen, q->spares.at, sizeof chosen);
 	choice_make(servers, q->spares.count, chosen);
 	for (unsigned i = 0; i < BACKUPS; i++) {
@@ -115,111 +103,91 @@ bool queue_spares_choose(struct queue *q)
 			moves++;
 			continue;
 		}
-		if (chosen[i] == q->spares.at[i] || place_of(&q->spares, chosen[i]) < BACKUPS)
+		if (chosen[i] == q->spares.at[i] || spare_place(&q->spares, chosen[i]) < BACKUPS)
 			continue;
-		move(q, i, chosen[i], "backup chosen", "the markers name it, or may mean it");
-		q->owner_seen[i].since_ms = 0;
+		spare_move(q, i, chosen[i], "backup chosen", "the markers name it, or may mean it");
+		q->watch.owners[i].since_ms = 0;
 		q->looked_ms = redis_link_clock_ms();
 		moves++;
 	}
 	return moves != 0;
 }
 
-enum recovery_step queue_spares_decide(struct queue *q, enum recovery_trust trust, unsigned *mask)
+enum recovery_step spares_decide(const struct queue *q, enum recovery_trust trust, unsigned *mask)
 {
 	struct choice_server servers[SERVERS_MAX];
 
-	take_sights(q, servers);
+	spare_take_sights(q, servers);
 	return choice_decide(servers, q->spares.count, q->spares.at, trust, mask);
 }
 
-/* ACTIVE */
-
-static void note_owed(struct queue *q, unsigned server)
+static void spare_note_owed(struct queue *q, unsigned server)
 {
 	const struct backup *p = &q->spares.probes[server];
 	const unsigned bit = 1u << server, was = q->spares.owed & bit;
 	char text[ADDRESS_TEXT_MAX];
 
-	if (place_of(&q->spares, server) < BACKUPS)
+	if (spare_place(&q->spares, server) < BACKUPS)
 		q->spares.owed &= ~bit;
-	else if (p->state == BACKUP_SEEN && queue_is_branch(q, p))
+	else if (p->state == BACKUP_SEEN && rivals_is_branch(q, p))
 		q->spares.owed |= bit;
 	else if (p->state == BACKUP_SEEN)
 		q->spares.owed &= ~bit;
 	if (q->spares.owed & bit && !was)
 		log_event(LOG_WARNING, NULL, "server may hold messages that no other has", "server=%s effect=\"%s\"",
-			queue_server_name(q, server, text), "it gets its place when the other backup is in sync");
+			spare_name(q, server, text), "it gets its place when the other backup is in sync");
 }
 
-void queue_spares_note_owed(struct queue *q)
+void spares_note_owed(struct queue *q)
 {
 	for (unsigned n = 0; n < q->spares.count; n++)
-		note_owed(q, n);
+		spare_note_owed(q, n);
 }
 
-bool queue_spares_any_owed(const struct queue *q)
+static bool spare_is_free(const struct queue *q, unsigned server)
 {
-	return q->spares.owed != 0;
-}
-
-bool queue_spares_waits(const struct queue *q, const struct backup *b)
-{
-	const char *apart = q->shared.marker.apart[b->index];
-
-	if (!apart[0] || !strcmp(apart, b->run_id))
-		return false;
-	for (unsigned n = 0; n < q->spares.count; n++)
-		if (place_of(&q->spares, n) == BACKUPS && (n == b->index || n >= BACKUPS) &&
-			q->spares.probes[n].state != BACKUP_SEEN)
-			return true;
-	return false;
-}
-
-static bool is_free(const struct queue *q, unsigned server)
-{
-	return place_of(&q->spares, server) == BACKUPS && q->spares.probes[server].state == BACKUP_SEEN;
+	return spare_place(&q->spares, server) == BACKUPS && q->spares.probes[server].state == BACKUP_SEEN;
 }
 
 /* One that another gateway has claimed later would end this one. */
-static unsigned those_that_fit(const struct queue *q)
+static unsigned spares_that_fit(const struct queue *q)
 {
 	unsigned fits = 0;
 
 	for (unsigned n = 0; n < q->spares.count; n++) {
 		const struct backup *p = &q->spares.probes[n];
 
-		if (is_free(q, n) && (queue_is_ours(q, p) || p->sight.marker.epoch < q->shared.epoch))
+		if (spare_is_free(q, n) && (rivals_is_ours(q, p) || p->sight.marker.epoch < q->shared.epoch))
 			fits |= 1u << n;
 	}
 	return fits;
 }
 
 /* The absent member that the place waits for answers at another address than that of the place. */
-static unsigned found_apart(const struct queue *q, unsigned i)
+static unsigned spare_found_apart(const struct queue *q, unsigned i)
 {
 	const char *apart = q->shared.marker.apart[i];
 
 	for (unsigned n = 0; n < q->spares.count; n++)
-		if (apart[0] && !backup_is_live(&q->backups[i]) && (n == i || n >= BACKUPS) && is_free(q, n) &&
+		if (apart[0] && !backup_is_live(&q->backups[i]) && (n == i || n >= BACKUPS) && spare_is_free(q, n) &&
 			!strcmp(q->spares.probes[n].run_id, apart))
 			return n;
 	return q->spares.count;
 }
 
-static unsigned owed_to(const struct queue *q, unsigned i)
+static unsigned spare_owed_to(const struct queue *q, unsigned i)
 {
 	for (unsigned n = 0; n < q->spares.count; n++) {
 		const struct backup *p = &q->spares.probes[n];
 		const unsigned home = n < BACKUPS ? n : !strcmp(p->sight.marker.members[1], p->run_id);
 
-		if (q->spares.owed & 1u << n && is_free(q, n) && home == i)
+		if (q->spares.owed & 1u << n && spare_is_free(q, n) && home == i)
 			return n;
 	}
 	return q->spares.count;
 }
 
-static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, const char **cause)
+static unsigned spare_for(const struct queue *q, unsigned i, int64_t now_ms, const char **cause)
 {
 	const struct spares *s = &q->spares;
 	const struct backup *other = &q->backups[1 - i];
@@ -229,23 +197,24 @@ static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, c
 	const bool is_kept = other->state == BACKUP_IN_SYNC && l->version == q->shared.marker.version &&
 			     !strcmp(l->run_id, other->run_id);
 	/* This one, or the other, may hold messages that were not read. */
-	const bool is_unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i;
-	unsigned to = found_apart(q, i);
+	const bool is_unread =
+		marker_any_apart(&q->shared.marker) || q->recovery.reads || q->shared.marker.unread & UINT64_C(1) << i;
+	unsigned to = spare_found_apart(q, i);
 
 	*cause = "it may hold messages that no other has";
 	if (to == s->count && is_kept && !is_unread)
-		to = owed_to(q, i);
+		to = spare_owed_to(q, i);
 	if (to < s->count || !is_kept || is_unread || now_ms - s->useful_ms[i] < q->conf.replace_ms)
 		return to;
 	*cause = q->backups[i].state == BACKUP_AWAY ? "it was not there for queue.replace_after"
 						    : "it had no memory for queue.replace_after";
-	return choice_next(s->count, s->at, i, those_that_fit(q));
+	return choice_next(s->count, s->at, i, spares_that_fit(q));
 }
 
-void queue_spares_tick(struct queue *q, int64_t now_ms)
+void spares_tick(struct queue *q, int64_t now_ms)
 {
 	for (unsigned n = 0; n < q->spares.count; n++)
-		tick_probe(q, n, now_ms);
+		spare_tick(q, n, now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];
 		/* It was refused for lack of memory, and is tried again every few seconds. */
@@ -257,19 +226,19 @@ void queue_spares_tick(struct queue *q, int64_t now_ms)
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	for (unsigned n = 0; n < q->spares.count && queue_owns(q); n++)
-		if (place_of(&q->spares, n) == BACKUPS)
-			queue_meet_rival_apart(q, &q->spares.probes[n]);
+		if (spare_place(&q->spares, n) == BACKUPS)
+			rivals_meet(q, &q->spares.probes[n]);
 	if (q->state != QUEUE_ACTIVE)
 		return;
-	queue_spares_note_owed(q);
+	spares_note_owed(q);
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const char *cause;
-		const unsigned to = replacement(q, i, now_ms, &cause);
+		const unsigned to = spare_for(q, i, now_ms, &cause);
 
 		if (to == q->spares.count || q->backups[i].next)
 			continue;
 		marker_note_replaced(q->shared.marker.replaced, &q->shared.marker.left[i]);
 		q->stats.backups_replaced++;
-		move(q, i, to, "backup replaced", cause);
+		spare_move(q, i, to, "backup replaced", cause);
 	}
 }

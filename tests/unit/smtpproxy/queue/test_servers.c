@@ -1,4 +1,4 @@
-/* test_queue_backups.c: facts of a backup that comes back while messages come and go. */
+/* test_servers.c: facts of a backup that comes back while messages come and go. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ START_TEST(item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_back
 {
 	b->shared->ops->on_read(b);
 	comes(5000);
-	queue_consider(q);
+	servers_consider(q);
 	joins();
 	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
@@ -56,9 +56,9 @@ START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_
 	struct item *last = comes(5000);
 
 	b->shared->ops->on_read(b);
-	queue_remove(q, last);
+	held_remove(q, last);
 	comes(5001);
-	queue_consider(q);
+	servers_consider(q);
 	joins();
 	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
@@ -88,7 +88,7 @@ static void comes_as_a_branch(uint64_t version)
 	b->state = BACKUP_SEEN;
 	b->sight.state = SIGHT_MARKED;
 	*m = (struct marker){ .epoch = EPOCH - 1, .version = version, .run_id = RUN_B, .members = { "", RUN_B } };
-	queue_consider(q);
+	servers_consider(q);
 	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
 	backup_look_answered(b, ASKED_CLAIM, &done);
 	shows_its_items(b); /* as a branch */
@@ -116,7 +116,7 @@ START_TEST(marker_is_above_that_of_a_branch_that_is_lost_again)
 	backup_give_up(a, "the test says so");
 	connected(a, RUN_A);
 	a->state = BACKUP_FILLING;
-	queue_consider(q);
+	servers_consider(q);
 	backup_send(a);
 	ck_assert_uint_eq(versions[0], 13);
 }
@@ -127,7 +127,7 @@ START_TEST(marker_that_is_not_answered_is_known_as_sent)
 	const struct marker_left *left = &q->shared.marker.left[1];
 
 	b->shared->ops->on_read(b);
-	queue_consider(q);
+	servers_consider(q);
 	backup_send(a);
 	answers(a);
 	backup_send(b);
@@ -137,9 +137,9 @@ START_TEST(marker_that_is_not_answered_is_known_as_sent)
 	ck_assert_uint_eq(left->version, 0);
 	ck_assert_uint_eq(left->sent, 6);
 	ck_assert_str_eq(left->by, q->shared.nonce);
-	queue_note_left(q, 1, RUN_B, 5);
+	marker_left_of(\&q->shared.marker, 1, RUN_B)->version = 5;
 	ck_assert_uint_eq(left->sent, 6);
-	queue_note_left(q, 1, RUN_A, 5);
+	marker_left_of(\&q->shared.marker, 1, RUN_A)->version = 5;
 	ck_assert_uint_eq(left->sent, 0);
 }
 END_TEST
@@ -147,7 +147,7 @@ END_TEST
 START_TEST(backup_that_joins_is_marked_after_the_one_that_counts_has_answered)
 {
 	b->shared->ops->on_read(b);
-	queue_consider(q);
+	servers_consider(q);
 	backup_send(a);
 	backup_send(b);
 	ck_assert_uint_eq(asked[0][CHANGE_MARK], 1);
@@ -165,7 +165,7 @@ END_TEST
 START_TEST(backup_that_joins_does_not_count_if_the_one_that_counts_is_lost_before_it_has_answered)
 {
 	b->shared->ops->on_read(b);
-	queue_consider(q);
+	servers_consider(q);
 	backup_send(a);
 	backup_give_up(a, "the test says so");
 	ck_assert_int_eq(b->state, BACKUP_AWAY);
@@ -174,7 +174,7 @@ START_TEST(backup_that_joins_does_not_count_if_the_one_that_counts_is_lost_befor
 	ck_assert_str_eq(q->shared.marker.members[1], "");
 	connected(b, RUN_B);
 	b->state = BACKUP_FILLING;
-	queue_consider(q);
+	servers_consider(q);
 	backup_send(b);
 	ck_assert_int_eq(b->state, BACKUP_FILLING);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
@@ -184,7 +184,7 @@ END_TEST
 START_TEST(backup_that_is_lost_while_it_joins_is_left_out_by_the_next_marker)
 {
 	b->shared->ops->on_read(b);
-	queue_consider(q);
+	servers_consider(q);
 	backup_send(a);
 	backup_give_up(b, "the test says so");
 	answers(a);
@@ -272,7 +272,7 @@ START_TEST(block_that_is_read_has_as_many_items_as_the_queue_is_told)
 
 	for (size_t n = 0; n < SUITE_LEN(most); n++) {
 		q->shared.block_items = most[n];
-		backup_read(b, BACKUP_READS_NAMES);
+		backup_read(b, BACKUP_READS_NAMES, NULL, 0);
 		shows_some(b, 1);
 		ck_assert_uint_eq(b->reading.block, most[n] < 8 ? most[n] : 8);
 		shows_some(b, 900);
@@ -284,7 +284,7 @@ START_TEST(block_that_is_read_has_as_many_items_as_the_queue_is_told)
 }
 END_TEST
 
-UNIT(queue_backups)
+UNIT(servers)
 {
 	const TTest *facts[] = {
 		item_that_comes_while_a_backup_drops_old_ones_goes_to_that_backup_too,
@@ -301,5 +301,5 @@ UNIT(queue_backups)
 		change_that_a_backup_refuses_is_none_that_it_made,
 		block_that_is_read_has_as_many_items_as_the_queue_is_told,
 	};
-	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
+	return suite_run_with("servers", begin, facts, SUITE_LEN(facts));
 }

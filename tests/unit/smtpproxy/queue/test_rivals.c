@@ -1,4 +1,4 @@
-/* test_queue_rivals.c: facts of a gateway that was cut off and finds its server marked by another one. */
+/* test_rivals.c: facts of a gateway that was cut off and finds its server marked by another one. */
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
@@ -14,8 +14,8 @@
 /* No server has what is in memory any more, as far as this gateway knows. */
 static void is_cut_off(void)
 {
-	queue_note_left(q, a->index, RUN_A, 5);
-	q->marked_version = 5;
+	marker_left_of(\&q->shared.marker, a->index, RUN_A)->version = 5;
+	q->joining.marked_version = 5;
 	backup_give_up(a, "the test says so");
 	backup_give_up(b, "the test says so");
 }
@@ -32,7 +32,7 @@ static void meets_the_rival(const char *by, const char *owners)
 	*m = (struct marker){ .epoch = EPOCH + 1, .version = 9, .nonce = RIVAL, .run_id = RUN_C, .members = { RUN_C } };
 	memcpy(m->by, by, strlen(by));
 	memcpy(m->owners, owners, strlen(owners));
-	queue_consider(q);
+	servers_consider(q);
 }
 
 static const char *ours_was_read(void)
@@ -109,7 +109,7 @@ static void reads_one_that_it_cannot_open(void)
 	char field[ITEM_FIELD_LEN];
 
 	item_field(ITEM_MESSAGE, 5000, field);
-	queue_read_item(q, a, field, sizeof field, sealed, sizeof sealed);
+	reading_item(q, a, field, sizeof field, sealed, sizeof sealed);
 	ck_assert_int_eq(item_find(&q->items, 5000)->state, ITEM_OPAQUE);
 }
 
@@ -132,7 +132,7 @@ START_TEST(stop_waits_for_a_server_that_lacks_mail_that_cannot_be_opened)
 }
 END_TEST
 
-UNIT(queue_rivals)
+UNIT(rivals)
 {
 	const TTest *facts[] = {
 		rival_that_tells_that_it_read_this_one_deposes_it,
@@ -144,5 +144,5 @@ UNIT(queue_rivals)
 		gateway_whose_mail_cannot_be_opened_is_not_deposed,
 		stop_waits_for_a_server_that_lacks_mail_that_cannot_be_opened,
 	};
-	return suite_run_with("queue_rivals", begin, facts, SUITE_LEN(facts));
+	return suite_run_with("rivals", begin, facts, SUITE_LEN(facts));
 }

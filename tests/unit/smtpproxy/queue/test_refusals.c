@@ -1,4 +1,4 @@
-/* test_backup_refusals.c: servers that answer and refuse: what the log tells of them, and how often. */
+/* test_refusals.c: servers that answer and refuse: what the log tells of them, and how often. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static void only_b_is_filled(void)
 	b->state = BACKUP_FILLING;
 	b->fill_next = NULL;
 	for (unsigned n = 0; n < 20; n++)
-		queue_join_filled(q);
+		joining_join_filled(q);
 	ck_assert_int_eq(b->state, BACKUP_FILLING);
 }
 
@@ -125,7 +125,7 @@ START_TEST(takeover_is_not_told_while_the_member_refuses)
 	only_b_is_filled();
 	ck_assert_uint_eq(times("takeover"), 0);
 	now_ms += 60000;
-	queue_join_filled(q);
+	joining_join_filled(q);
 	ck_assert_uint_eq(times("backup not used alone"), 1);
 }
 END_TEST
@@ -147,14 +147,14 @@ START_TEST(server_that_refuses_is_told_as_lost_when_it_is)
 	looks_for_its_servers();
 	refuses_at(a, REFUSAL_AT_LOGIN, NOAUTH);
 	refuses_at(b, REFUSAL_AT_LOGIN, NOAUTH);
-	queue_recover(q);
-	queue_recover(q);
+	looking_step(q);
+	looking_step(q);
 	ck_assert_uint_eq(times("queue waits for a server that refuses"), 2);
 	ck_assert_uint_eq(times("takeover"), 0);
 	now_ms += 60000;
 	refuses_at(b, REFUSAL_AT_LOGIN, NOAUTH);
-	queue_recover(q);
-	queue_recover(q);
+	looking_step(q);
+	looking_step(q);
 	ck_assert_uint_eq(times("queue waits for a backup backup=0"), 1);
 	ck_assert_uint_eq(times("queue waits for a backup"), 1);
 	ck_assert_uint_eq(times("queue waits for a server that refuses"), 2);
@@ -163,7 +163,7 @@ END_TEST
 
 static void only_b_is_told_as_silent(void)
 {
-	queue_recover(q);
+	looking_step(q);
 	ck_assert_uint_eq(times("queue waits for a backup backup=0"), 0);
 	ck_assert_uint_eq(times("queue waits for a backup backup=1"), 1);
 }
@@ -322,7 +322,7 @@ static const struct {
 
 START_TEST(server_of_a_gateway_with_another_key_is_used_only_if_the_markers_leave_it_behind)
 {
-	struct marker *read = &q->from_markers[0];
+	struct marker *read = &q->recovery.markers[0];
 
 	memcpy(read->run_id, RUN_A, sizeof RUN_A);
 	snprintf(read->left[1].run_id, sizeof read->left[1].run_id, "%s", left_behind[_i].left);
@@ -369,7 +369,7 @@ START_TEST(server_that_is_full_does_not_refuse)
 }
 END_TEST
 
-UNIT(backup_refusals)
+UNIT(refusals)
 {
 	const TTest *facts[] = {
 		answer_to_auth_that_may_have_the_password_is_not_told,
@@ -389,10 +389,10 @@ UNIT(backup_refusals)
 		call_that_a_server_refuses_for_its_state_is_told_with_the_remedy,
 		server_that_was_replaced_is_used_with_another_key,
 	};
-	TCase *all = tcase_create("backup_refusals");
+	TCase *all = tcase_create("refusals");
 
 	tcase_add_checked_fixture(all, begin_with_a_log, end_with_a_log);
 	tcase_add_loop_test(all, server_of_a_gateway_with_another_key_is_used_only_if_the_markers_leave_it_behind, 0,
 		SUITE_LEN(left_behind));
-	return suite_run_case("backup_refusals", all, facts, SUITE_LEN(facts));
+	return suite_run_case("refusals", all, facts, SUITE_LEN(facts));
 }

@@ -1,4 +1,4 @@
-/* test_queue_spares.c: facts of a spare that takes the place of a lost backup, and of servers that come back. */
+/* test_spares.c: facts of a spare that takes the place of a lost backup, and of servers that come back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,25 +40,39 @@ static void begin_with_spares(void)
 	begin();
 	q->conf.spare_count = 2;
 	q->conf.spares[0].path_count = q->conf.spares[1].path_count = 1;
-	queue_spares_begin(q);
+	spares_begin(q);
 	backup_give_up(b, "the test says so");
 	b->paths[0].link.state = REDIS_LINK_IDLE;
-	queue_note_left(q, 0, RUN_A, 5);
-	queue_note_left(q, 1, RUN_B, 4);
-	queue_spares_tick(q, now_ms);
+	marker_left_of(\&q->shared.marker, 0, RUN_A)->version = 5;
+	marker_left_of(\&q->shared.marker, 1, RUN_B)->version = 4;
+	spares_tick(q, now_ms);
 }
 
 /* Time passes; the spares that answered answer still. */
 static void passes(int64_t ms)
 {
 	now_ms += ms;
-	queue_spares_tick(q, now_ms);
+	spares_tick(q, now_ms);
 }
 
 static void has_server(unsigned server)
 {
 	ck_assert_uint_eq(q->spares.at[1], server);
 	ck_assert_uint_eq(q->spares.at[0], 0);
+}
+
+/* It comes back. */
+static bool is_claimed(struct backup *s)
+{
+	bool claimed;
+
+	connected(s, RUN_B);
+	s->state = BACKUP_SEEN;
+	s->asked_ms = now_ms;
+	servers_consider(q);
+	claimed = s->state == BACKUP_CLAIMING;
+	s->state = BACKUP_AWAY;
+	return claimed;
 }
 
 START_TEST(lost_backup_is_replaced_after_its_time)
@@ -124,7 +138,7 @@ START_TEST(nothing_is_replaced_before_the_marker_without_the_lost_backup_is_answ
 	q->shared.marker.version++;
 	passes(100000);
 	has_server(1);
-	queue_note_left(q, 0, RUN_A, q->shared.marker.version);
+	marker_left_of(\&q->shared.marker, 0, RUN_A)->version = q->shared.marker.version;
 	passes(1);
 	has_server(FIRST);
 }
@@ -159,13 +173,13 @@ END_TEST
 START_TEST(place_that_waits_for_an_absent_member_takes_no_other_server)
 {
 	memcpy(q->shared.marker.apart[1], RUN_A, sizeof RUN_A);
-	ck_assert_int_eq(queue_spares_waits(q, b), 1);
+	ck_assert_int_eq(is_claimed(b), 0);
 	is_seen(FIRST, RUN_C);
 	is_seen(FIRST + 1, RUN_C);
-	ck_assert_int_eq(queue_spares_waits(q, b), 0); /* every server answers: it is gone */
+	ck_assert_int_eq(is_claimed(b), 1); /* every server answers: it is gone */
 	q->shared.marker.apart[1][0] = '\0';
 	q->spares.probes[FIRST].state = BACKUP_AWAY;
-	ck_assert_int_eq(queue_spares_waits(q, b), 0);
+	ck_assert_int_eq(is_claimed(b), 1);
 }
 END_TEST
 
@@ -249,7 +263,7 @@ START_TEST(lost_server_that_comes_back_as_it_was_is_not_believed)
 	is_marked(1, RUN_B, 4);
 	passes(1);
 	has_server(FIRST);
-	ck_assert_int_eq(queue_spares_any_owed(q), 0);
+	ck_assert_int_eq(q->spares.owed != 0, 0);
 }
 END_TEST
 
@@ -258,7 +272,7 @@ static void is_owned_by_another(const char *owners)
 {
 	struct marker *m = &q->spares.probes[FIRST].sight.marker;
 
-	q->marked_version = 5;
+	q->joining.marked_version = 5;
 	is_marked(FIRST, RUN_C, 9);
 	m->epoch = EPOCH + 1;
 	memcpy(m->by, OTHER, sizeof OTHER);
@@ -289,7 +303,7 @@ START_TEST(server_of_the_queue_itself_is_not_owed_a_place)
 	q->spares.probes[FIRST].sight.marker.epoch = EPOCH;
 	memcpy(q->spares.probes[FIRST].sight.marker.nonce, q->shared.nonce, sizeof q->shared.nonce);
 	passes(1);
-	ck_assert_int_eq(queue_spares_any_owed(q), 0);
+	ck_assert_int_eq(q->spares.owed != 0, 0);
 }
 END_TEST
 
@@ -299,9 +313,9 @@ START_TEST(queue_without_spares_never_replaces)
 	q->spares.count = BACKUPS;
 	passes(100000);
 	ck_assert_ptr_null(b->next);
-	ck_assert_ptr_eq(queue_server(q, 1), b);
-	ck_assert_int_eq(queue_spares_choose(q), 0);
-	ck_assert_int_eq(queue_spares_waits(q, b), 0);
+	ck_assert_ptr_eq(spares_server(q, 1), b);
+	ck_assert_int_eq(spares_choose(q), 0);
+	ck_assert_int_eq(is_claimed(b), 1);
 }
 END_TEST
 
@@ -313,13 +327,13 @@ START_TEST(starting_gateway_gives_the_place_to_the_server_that_the_marker_names)
 	memcpy(a->sight.marker.members[0], RUN_A, sizeof RUN_A);
 	memcpy(a->sight.marker.members[1], RUN_C, sizeof RUN_C);
 	is_seen(FIRST + 1, RUN_C);
-	ck_assert_int_eq(queue_spares_choose(q), 1);
+	ck_assert_int_eq(spares_choose(q), 1);
 	has_server(FIRST + 1);
 	ck_assert_uint_eq(q->stats.backups_replaced, 0);
 	backup_tick(b, now_ms);
-	ck_assert_int_eq(queue_spares_choose(q), 1); /* it has time to answer */
+	ck_assert_int_eq(spares_choose(q), 1); /* it has time to answer */
 	now_ms += 2000;
-	ck_assert_int_eq(queue_spares_choose(q), 0);
+	ck_assert_int_eq(spares_choose(q), 0);
 }
 END_TEST
 
@@ -339,7 +353,7 @@ START_TEST(server_without_a_place_that_was_left_behind_is_seen_with_another_key)
 }
 END_TEST
 
-UNIT(queue_spares)
+UNIT(spares)
 {
 	const TTest *facts[] = {
 		lost_backup_is_replaced_after_its_time,
@@ -365,5 +379,5 @@ UNIT(queue_spares)
 		queue_without_spares_never_replaces,
 		starting_gateway_gives_the_place_to_the_server_that_the_marker_names,
 	};
-	return suite_run_with("queue_spares", begin_with_spares, facts, SUITE_LEN(facts));
+	return suite_run_with("spares", begin_with_spares, facts, SUITE_LEN(facts));
 }

@@ -1,4 +1,4 @@
-/* test_queue_recovery.c: facts of what is read back, at the start and late, and of orders and claims. */
+/* test_uniting.c: facts of what is read back, at the start and late, and of orders and claims. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void reads_state(struct backup *s, uint64_t id, const struct state *state
 	char field[ITEM_FIELD_LEN];
 
 	item_field(ITEM_STATE, id, field);
-	queue_read_item(q, s, field, sizeof field, state->sealed, state->len);
+	reading_item(q, s, field, sizeof field, state->sealed, state->len);
 }
 
 /* Two states of a message in parts; @first is the one that is read first. */
@@ -44,7 +44,7 @@ static void reads_both(unsigned first)
 {
 	struct item *i = comes(5000);
 
-	i->to = destination_get(&q->destinations, "a.example", 9, 1);
+	i->to = destination_get(&q->destinations, "a.example", 9, true);
 	i->state = ITEM_TAKEN;
 	i->to->taken = 1;
 	goes_on(i, "two are left", &states[0]);
@@ -53,10 +53,10 @@ static void reads_both(unsigned first)
 	take_again(i);
 	item_remove(&q->items, i);
 	i = item_add(&q->items, ITEM_MESSAGE, 5000, calloc(1, 100), 100);
-	i->seen = ITEM_FRESH;
+	i->reading = ITEM_FRESH;
 	reads_state(a, i->id, &states[first]);
 	reads_state(b, i->id, &states[!first]);
-	queue_apply_states(q);
+	reading_apply(q);
 	ck_assert_uint_eq(i->note_len, states[1].len);
 	ck_assert_mem_eq(i->note, states[1].sealed, i->note_len);
 }
@@ -98,7 +98,15 @@ static void reads_message(struct backup *s, uint64_t id, const struct state *mes
 	char field[ITEM_FIELD_LEN];
 
 	item_field(ITEM_MESSAGE, id, field);
-	queue_read_item(q, s, field, sizeof field, message->sealed, message->len);
+	reading_item(q, s, field, sizeof field, message->sealed, message->len);
+}
+
+static void names(struct backup *s, uint64_t id)
+{
+	char field[ITEM_FIELD_LEN];
+
+	item_field(ITEM_MESSAGE, id, field);
+	s->shared->ops->on_item(s, field, sizeof field, NULL, 0);
 }
 
 /* It is in no line any more, and comes back as the servers have it. */
@@ -114,7 +122,7 @@ static struct item *reads_again(struct item *i, unsigned first)
 	reads_message(b, id, &message);
 	reads_state(a, id, &states[first]);
 	reads_state(b, id, &states[!first]);
-	queue_read_end(q, b);
+	is_read(b);
 	return item_find(&q->items, id);
 }
 
@@ -124,9 +132,9 @@ static void reads_released(unsigned first)
 	struct queue_receipt r = { .on_stored = ignore_outcome };
 	struct item *i = accepts(&r);
 
-	ck_assert_int_eq(queue_hold(q, i->id), 0);
+	ck_assert_int_eq(queue_act(q, i->id, QUEUE_ACT_HOLD), 0);
 	notes(i, &states[0]);
-	ck_assert_int_eq(queue_release(q, i->id), 0);
+	ck_assert_int_eq(queue_act(q, i->id, QUEUE_ACT_RELEASE), 0);
 	notes(i, &states[1]);
 	i = reads_again(i, first);
 	ck_assert_int_eq(i->state, ITEM_READY);
@@ -139,10 +147,10 @@ static void reads_held(unsigned first)
 	struct queue_receipt r = { .on_stored = ignore_outcome };
 	struct item *i = accepts(&r);
 
-	ck_assert_int_eq(queue_hold(q, i->id), 0);
-	ck_assert_int_eq(queue_release(q, i->id), 0);
+	ck_assert_int_eq(queue_act(q, i->id, QUEUE_ACT_HOLD), 0);
+	ck_assert_int_eq(queue_act(q, i->id, QUEUE_ACT_RELEASE), 0);
 	notes(i, &states[0]);
-	ck_assert_int_eq(queue_hold(q, i->id), 0);
+	ck_assert_int_eq(queue_act(q, i->id, QUEUE_ACT_HOLD), 0);
 	notes(i, &states[1]);
 	i = reads_again(i, first);
 	ck_assert_int_eq(i->state, ITEM_HELD);
@@ -182,14 +190,14 @@ static uint64_t both_are_read(struct state *message)
 
 	message->len = i->sealed_len;
 	memcpy(message->sealed, i->sealed, i->sealed_len);
-	ck_assert_int_eq(queue_hold(q, id), 0);
+	ck_assert_int_eq(queue_act(q, id, QUEUE_ACT_HOLD), 0);
 	notes(i, &states[0]);
 	i->to->held--;
 	item_remove(&q->items, i);
 	a->state = b->state = BACKUP_CLAIMED;
 	memcpy(q->shared.marker.apart[0], RUN_A, sizeof RUN_A);
 	memcpy(q->shared.marker.apart[1], RUN_B, sizeof RUN_B);
-	q->reads = 3;
+	q->recovery.reads = 3;
 	return id;
 }
 
@@ -199,10 +207,10 @@ START_TEST(message_of_a_server_that_is_still_read_waits_for_its_states)
 	const uint64_t id = both_are_read(&message);
 
 	reads_message(b, id, &message);
-	queue_read_end(q, a);
+	is_read(a);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
 	reads_state(b, id, &states[0]);
-	queue_read_end(q, b);
+	is_read(b);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
 }
 END_TEST
@@ -214,9 +222,9 @@ START_TEST(state_that_was_read_before_its_message_waits_for_it)
 	const uint64_t id = both_are_read(&message);
 
 	reads_state(b, id, &states[0]);
-	queue_read_end(q, a);
+	is_read(a);
 	reads_message(b, id, &message);
-	queue_read_end(q, b);
+	is_read(b);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
 }
 END_TEST
@@ -228,11 +236,11 @@ START_TEST(message_waits_while_another_server_is_read_that_has_not_shown_it_yet)
 	const uint64_t id = both_are_read(&message);
 
 	reads_message(a, id, &message);
-	queue_read_end(q, a);
+	is_read(a);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
 	reads_message(b, id, &message);
 	reads_state(b, id, &states[0]);
-	queue_read_end(q, b);
+	is_read(b);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
 }
 END_TEST
@@ -245,9 +253,9 @@ START_TEST(state_waits_while_another_server_is_read)
 
 	reads_message(a, id, &message);
 	reads_state(a, id, &states[0]);
-	queue_read_end(q, a);
+	is_read(a);
 	reads_message(b, id, &message);
-	queue_read_end(q, b);
+	is_read(b);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
 }
 END_TEST
@@ -258,7 +266,7 @@ START_TEST(message_does_not_wait_for_a_server_that_is_lost_before_it_showed_it)
 	const uint64_t id = both_are_read(&message);
 
 	reads_message(a, id, &message);
-	queue_read_end(q, a);
+	is_read(a);
 	backup_give_up(b, "the test says so");
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_READY);
 }
@@ -270,7 +278,7 @@ START_TEST(message_waits_for_a_server_that_is_lost_after_it_showed_it)
 	const uint64_t id = both_are_read(&message);
 
 	reads_message(a, id, &message);
-	queue_read_end(q, a);
+	is_read(a);
 	reads_message(b, id, &message);
 	backup_give_up(b, "the test says so");
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
@@ -283,9 +291,9 @@ START_TEST(message_waits_for_a_server_that_is_claimed_until_that_is_lost)
 	const uint64_t id = both_are_read(&message);
 
 	b->state = BACKUP_CLAIMING;
-	q->reads = 1;
+	q->recovery.reads = 1;
 	reads_message(a, id, &message);
-	queue_read_end(q, a);
+	is_read(a);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
 	backup_give_up(b, "the test says so");
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_READY);
@@ -300,13 +308,14 @@ START_TEST(later_state_goes_to_a_server_that_was_read_before)
 
 	reads_message(a, id, &message);
 	reads_message(b, id, &message);
-	queue_read_end(q, a);
+	is_read(a);
+	names(a, id); /* it is compared */
 	a->state = BACKUP_IN_SYNC;
 	backup_send(a);
 	answers(a);
 	reads_state(b, id, &states[0]);
 	asked[0][CHANGE_REPLACE] = 0;
-	queue_read_end(q, b);
+	is_read(b);
 	backup_send(a);
 	answers(a);
 	ck_assert_uint_eq(asked[0][CHANGE_REPLACE], 1);
@@ -324,7 +333,7 @@ static void is_ordered(uint64_t epoch)
 	queue_take_over(q);
 	now_ms += 60000;
 	a->asked_ms = now_ms;
-	queue_consider(q);
+	servers_consider(q);
 	ck_assert_int_eq(q->state, QUEUE_CLAIMING);
 }
 
@@ -391,7 +400,7 @@ START_TEST(server_that_was_marked_just_before_the_claim_is_read_as_a_branch)
 {
 	b->state = BACKUP_SEEN;
 	b->sight = (struct sight){ .state = SIGHT_EMPTY };
-	queue_consider(q);
+	servers_consider(q);
 	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
 	was_marked_meanwhile(b, RUN_B);
 	ck_assert_str_eq(q->shared.marker.apart[1], RUN_B);
@@ -425,8 +434,8 @@ static void saw_version(struct backup *s, const char *run_id, const char *versio
 
 START_TEST(server_that_was_marked_before_a_look_under_way_is_read_as_a_branch)
 {
-	queue_note_left(q, b->index, RUN_B, 5);
-	q->from_markers[0] =
+	marker_left_of(\&q->shared.marker, b->index, RUN_B)->version = 5;
+	q->recovery.markers[0] =
 		(struct marker){ .version = 5, .run_id = RUN_A, .left[1] = { .run_id = RUN_B, .version = 5 } };
 	saw_version(b, RUN_B, "5");
 	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
@@ -453,7 +462,7 @@ START_TEST(recovery_begins_again_if_a_server_was_marked_before_a_look_under_way)
 }
 END_TEST
 
-UNIT(queue_recovery)
+UNIT(uniting)
 {
 	const TTest *facts[] = {
 		later_one_of_two_states_counts_that_is_read_last,
@@ -478,5 +487,5 @@ UNIT(queue_recovery)
 		order_skips_epochs_above_those_that_are_known,
 		later_order_has_a_higher_epoch_also_if_nothing_is_known_of_an_earlier_one,
 	};
-	return suite_run_with("queue_recovery", begin, facts, SUITE_LEN(facts));
+	return suite_run_with("uniting", begin, facts, SUITE_LEN(facts));
 }

@@ -1,4 +1,4 @@
-/* test_queue_read.c: facts of the two servers that are read at a start: a shows its messages, and b only names them. */
+/* test_reading.c: facts of the two servers that are read at a start: a shows its messages, and b only names them. */
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
@@ -43,7 +43,7 @@ static struct copy damaged(const struct copy *c)
 static void start_reads_both(void)
 {
 	q->state = QUEUE_READING;
-	q->from = q->reads = 3;
+	q->recovery.from = q->recovery.reads = 3;
 	a->state = b->state = BACKUP_CLAIMED;
 	memset(asked, 0, sizeof asked);
 }
@@ -53,7 +53,7 @@ static void shows(struct backup *s, uint64_t id, const struct copy *c)
 	char field[ITEM_FIELD_LEN];
 
 	item_field(ITEM_MESSAGE, id, field);
-	queue_read_item(q, s, field, sizeof field, c->sealed, c->len);
+	reading_item(q, s, field, sizeof field, c->sealed, c->len);
 }
 
 static void names(struct backup *s, uint64_t id)
@@ -61,7 +61,7 @@ static void names(struct backup *s, uint64_t id)
 	char field[ITEM_FIELD_LEN];
 
 	item_field(ITEM_MESSAGE, id, field);
-	queue_read_item(q, s, field, sizeof field, NULL, 100);
+	reading_item(q, s, field, sizeof field, NULL, 100);
 }
 
 static void gives(struct backup *s, const struct copy *c)
@@ -83,9 +83,9 @@ START_TEST(message_that_both_servers_have_is_read_of_one_of_them)
 	shows(a, ids[0], &first);
 	shows(a, ids[1], &second);
 	names(b, ids[1]);
-	queue_read_end(q, b);
+	is_read(b);
 	ck_assert_int_eq(q->state, QUEUE_READING);
-	queue_read_end(q, a);
+	is_read(a);
 	ck_assert_int_eq(q->state, QUEUE_ACTIVE);
 	ck_assert_uint_eq(item_find(&q->items, ids[0])->seen & 3, 3);
 	ck_assert_uint_eq(item_find(&q->items, ids[1])->seen & 3, 3);
@@ -102,8 +102,8 @@ START_TEST(message_that_only_the_second_server_has_is_fetched_from_it)
 	start_reads_both();
 	names(b, ids[0]);
 	names(b, ids[1]);
-	queue_read_end(q, b);
-	queue_read_end(q, a);
+	is_read(b);
+	is_read(a);
 	ck_assert_int_eq(q->state, QUEUE_READING);
 	gives(b, &first);
 	ck_assert_int_eq(q->state, QUEUE_READING);
@@ -111,7 +111,7 @@ START_TEST(message_that_only_the_second_server_has_is_fetched_from_it)
 	ck_assert_int_eq(q->state, QUEUE_ACTIVE);
 	ck_assert_uint_eq(item_find(&q->items, ids[0])->seen & 3, 2);
 	ck_assert_uint_eq(item_find(&q->items, ids[1])->seen & 3, 2);
-	ck_assert_uint_eq(q->told_cap, 0);
+	ck_assert_uint_eq(q->reading.told_cap, 0);
 	backup_send(a);
 	ck_assert_uint_eq(asked[0][CHANGE_PUT], 1);
 }
@@ -128,7 +128,7 @@ static void is_mended(uint64_t id, const struct copy *whole)
 	ck_assert_mem_eq(i->sealed, whole->sealed, whole->len);
 	ck_assert_uint_eq(q->items.bytes, whole->len);
 	ck_assert_uint_eq(q->stats.opaque, 0);
-	ck_assert_uint_eq(queue_messages(q), 1);
+	ck_assert_uint_eq(queue_mail(q) - q->stats.opaque, 1);
 	backup_send(a);
 	answers(a);
 	ck_assert_uint_eq(asked[0][CHANGE_DELETE], 1); /* a put leaves alone what is there */
@@ -145,9 +145,9 @@ START_TEST(message_that_cannot_be_opened_is_fetched_from_a_server_that_named_it_
 
 	start_reads_both();
 	shows(a, id, &broken);
-	queue_read_end(q, a);
+	is_read(a);
 	names(b, id);
-	queue_read_end(q, b);
+	is_read(b);
 	ck_assert_int_eq(q->state, QUEUE_READING);
 	gives(b, &whole);
 	is_mended(id, &whole);
@@ -162,9 +162,9 @@ START_TEST(message_that_cannot_be_opened_is_fetched_from_a_server_that_named_it_
 
 	start_reads_both();
 	names(b, id);
-	queue_read_end(q, b);
+	is_read(b);
 	shows(a, id, &broken);
-	queue_read_end(q, a);
+	is_read(a);
 	ck_assert_int_eq(q->state, QUEUE_READING);
 	gives(b, &whole);
 	is_mended(id, &whole);
@@ -180,8 +180,8 @@ START_TEST(message_that_no_server_has_undamaged_stays_as_it_is)
 	start_reads_both();
 	shows(a, id, &broken);
 	names(b, id);
-	queue_read_end(q, a);
-	queue_read_end(q, b);
+	is_read(a);
+	is_read(b);
 	gives(b, &broken);
 	ck_assert_int_eq(q->state, QUEUE_ACTIVE);
 	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_OPAQUE);
@@ -193,7 +193,7 @@ START_TEST(message_that_no_server_has_undamaged_stays_as_it_is)
 }
 END_TEST
 
-UNIT(queue_read)
+UNIT(reading)
 {
 	const TTest *facts[] = {
 		message_that_both_servers_have_is_read_of_one_of_them,
@@ -202,5 +202,5 @@ UNIT(queue_read)
 		message_that_cannot_be_opened_is_fetched_from_a_server_that_named_it_before,
 		message_that_no_server_has_undamaged_stays_as_it_is,
 	};
-	return suite_run_with("queue_read", begin, facts, SUITE_LEN(facts));
+	return suite_run_with("reading", begin, facts, SUITE_LEN(facts));
 }
