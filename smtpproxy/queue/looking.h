@@ -10,7 +10,7 @@ struct queue;
 
 /* LOOKING, WATCHING: how long each server was seen without a sign of life on any, and what it showed first. Only
  * looking.c writes it, and spares.c begins anew with another server. */
-struct watch {
+struct owner_watch {
 	struct {
 		uint64_t record; /* as seen last */
 		int64_t asked_ms, silent_ms;

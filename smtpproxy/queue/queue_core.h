@@ -39,7 +39,7 @@ struct queue {
 	struct gone gone;
 	struct joining joining;
 	struct spares spares;
-	struct watch watch;
+	struct owner_watch watch;
 	struct recovery recovery;
 	struct reading reading;
 	struct waiting waiting;

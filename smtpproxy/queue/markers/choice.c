@@ -47,7 +47,7 @@ static unsigned choice_absent(
 	if (choice_is_candidate(present, at) && present != taken && choice_is_away(&servers[present]))
 		return present;
 	for (unsigned n = 0; n < count; n++)
-		if (is_candidate(n, at) && n != taken && choice_is_away(&servers[n]))
+		if (choice_is_candidate(n, at) && n != taken && choice_is_away(&servers[n]))
 			return n;
 	return count;
 }

@@ -14,7 +14,7 @@
 /* No server has what is in memory any more, as far as this gateway knows. */
 static void is_cut_off(void)
 {
-	marker_left_of(\&q->shared.marker, a->index, RUN_A)->version = 5;
+	marker_left_of(&q->shared.marker, a->index, RUN_A)->version = 5;
 	q->joining.marked_version = 5;
 	backup_give_up(a, "the test says so");
 	backup_give_up(b, "the test says so");

@@ -137,9 +137,9 @@ START_TEST(marker_that_is_not_answered_is_known_as_sent)
 	ck_assert_uint_eq(left->version, 0);
 	ck_assert_uint_eq(left->sent, 6);
 	ck_assert_str_eq(left->by, q->shared.nonce);
-	marker_left_of(\&q->shared.marker, 1, RUN_B)->version = 5;
+	marker_left_of(&q->shared.marker, 1, RUN_B)->version = 5;
 	ck_assert_uint_eq(left->sent, 6);
-	marker_left_of(\&q->shared.marker, 1, RUN_A)->version = 5;
+	marker_left_of(&q->shared.marker, 1, RUN_A)->version = 5;
 	ck_assert_uint_eq(left->sent, 0);
 }
 END_TEST

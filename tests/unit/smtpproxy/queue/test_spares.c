@@ -43,8 +43,8 @@ static void begin_with_spares(void)
 	spares_begin(q);
 	backup_give_up(b, "the test says so");
 	b->paths[0].link.state = REDIS_LINK_IDLE;
-	marker_left_of(\&q->shared.marker, 0, RUN_A)->version = 5;
-	marker_left_of(\&q->shared.marker, 1, RUN_B)->version = 4;
+	marker_left_of(&q->shared.marker, 0, RUN_A)->version = 5;
+	marker_left_of(&q->shared.marker, 1, RUN_B)->version = 4;
 	spares_tick(q, now_ms);
 }
 
@@ -138,7 +138,7 @@ START_TEST(nothing_is_replaced_before_the_marker_without_the_lost_backup_is_answ
 	q->shared.marker.version++;
 	passes(100000);
 	has_server(1);
-	marker_left_of(\&q->shared.marker, 0, RUN_A)->version = q->shared.marker.version;
+	marker_left_of(&q->shared.marker, 0, RUN_A)->version = q->shared.marker.version;
 	passes(1);
 	has_server(FIRST);
 }

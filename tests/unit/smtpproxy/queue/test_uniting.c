@@ -434,7 +434,7 @@ static void saw_version(struct backup *s, const char *run_id, const char *versio
 
 START_TEST(server_that_was_marked_before_a_look_under_way_is_read_as_a_branch)
 {
-	marker_left_of(\&q->shared.marker, b->index, RUN_B)->version = 5;
+	marker_left_of(&q->shared.marker, b->index, RUN_B)->version = 5;
 	q->recovery.markers[0] =
 		(struct marker){ .version = 5, .run_id = RUN_A, .left[1] = { .run_id = RUN_B, .version = 5 } };
 	saw_version(b, RUN_B, "5");
