@@ -84,7 +84,7 @@ static int held_enter(struct queue *q, struct item *i, const struct content *c)
 		d = destination_get(&q->destinations, (const char *)c->name.data, c->name.len, true);
 		if (!d)
 			return CSSL_E_NO_MEMORY;
-		i->source = queue_source_of(q, c->envelope);
+		i->source = q->conf.source_of ? q->conf.source_of(c->envelope) : 0;
 		destination_take_in(d, i);
 		return 0;
 	case ITEM_DECIDED: return decided_enter(&q->decided, i, c->name);
@@ -144,6 +144,7 @@ enum held_grave { GRAVE_WANTED, GRAVE_KNOWN };
 
 static void held_take_out(struct queue *q, struct item *i, enum held_grave grave)
 {
+	/* The parts count it by its state, so it becomes GONE behind them. */
 	if (i->kind == ITEM_ORDER) {
 		q->stats.orders--;
 		q->stats.orders_unstored -= item_is_unstored(i);
@@ -322,6 +323,7 @@ static void held_stored(struct queue *q, struct item *i)
 	if (i->becomes == ITEM_PARKED)
 		item_move(i, ITEM_PARKED);
 	item_hold(i);
+	/* Only behind this it stands in a line: its sender may delete it inside. */
 	if (r)
 		r->on_stored(r, QUEUE_STORED);
 	if (i->state == ITEM_STORING)

@@ -6,11 +6,7 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_HELD_H
 #define CSSL_SMTPPROXY_QUEUE_HELD_H
 
-#include "smtpproxy/queue/items/content.h"
-#include "smtpproxy/queue/backup/change_line.h"
 #include "smtpproxy/queue/queue.h"
-
-struct queue;
 
 /* Ids of messages that were read and then deleted, until all backups are in sync: a server that was not read may still
  * have them. Only held.c reads it. */

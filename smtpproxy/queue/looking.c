@@ -302,7 +302,7 @@ static void look_say_waits(struct queue *q)
 		silent |= look_is_silent(b) ? 1u << n : 0;
 		if (refusing & ~q->recovery.refusing_told & 1u << n)
 			log_event(LOG_ERROR, NULL, "queue waits for a server that refuses", "server=%s effect=\"%s\"",
-				address_format((const struct sockaddr *)&spares_server(q, n)->conf->paths[0], text),
+				address_format((const struct sockaddr *)&q->spares.confs[n]->paths[0], text),
 				"nothing is accepted or delivered until it lets this gateway in");
 	}
 	q->recovery.refusing_told = refusing;
@@ -318,7 +318,7 @@ static void look_say_waits(struct queue *q)
 	for (unsigned n = 0; q->conf.spare_count && n < q->spares.count; n++)
 		if (silent & 1u << n)
 			log_event(LOG_ERROR, NULL, "queue waits for a server", "server=%s cause=\"%s\"",
-				address_format((const struct sockaddr *)&spares_server(q, n)->conf->paths[0], text),
+				address_format((const struct sockaddr *)&q->spares.confs[n]->paths[0], text),
 				"the queue may have gone on with it, see queue.spares");
 }
 
@@ -371,6 +371,7 @@ void looking_step(struct queue *q)
 	enum recovery_step step;
 	unsigned mask;
 
+	/* Whether another gateway owns the queue comes first: only then it matters what the servers hold. */
 	if (!looking_is_fresh(q) || spares_choose(q))
 		return;
 	if (q->state == QUEUE_WATCHING && !watch_owner_is_silent(q) && !q->orders)

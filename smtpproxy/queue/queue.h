@@ -180,8 +180,8 @@ struct queue_taken {
 	void *memory;              /* that holds them */
 };
 
-/* 0: as many deletes are unconfirmed as a crash may repeat deliveries: on_may_take tells when a backup has confirmed
- * some, or is given up. While no backup counts there is no bound: nobody could confirm them. Else 1. */
+/* False: as many deletes are unconfirmed as a crash may repeat deliveries: on_may_take tells when a backup has
+ * confirmed some, or is given up. While no backup counts there is no bound: nobody could confirm them. */
 bool queue_may_take(const struct queue *q);
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
  * below; NONE, also when queue_order() stops it: on_due tells when that changes; LATER. */
@@ -192,8 +192,8 @@ int queue_open(struct queue *q, struct queue_taken *t);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */
 void queue_taken_free(struct queue_taken *t);
 
-/* Ask right before each final dot. 1: no other gateway can have the queue: the lease holds; or this one is ALONE, no
- * server answers, and this process was not stopped just now. Else 0. */
+/* Ask right before each final dot. True: no other gateway can have the queue: the lease holds; or this one is ALONE, no
+ * server answers, and this process was not stopped just now. */
 bool queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */

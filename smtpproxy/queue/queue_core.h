@@ -67,11 +67,6 @@ static inline struct queue *queue_of(const struct backup *b)
 	return b->shared->user;
 }
 
-static inline uint32_t queue_source_of(const struct queue *q, struct content_bytes envelope)
-{
-	return q->conf.source_of ? q->conf.source_of(envelope) : 0;
-}
-
 /* Changes go to the backups. */
 static inline bool queue_owns(const struct queue *q)
 {

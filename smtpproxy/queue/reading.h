@@ -7,7 +7,14 @@
 #include "smtpproxy/queue/backup/backup.h"
 
 struct queue;
-struct read_state;
+
+/* A state of a message that was read before the message. */
+struct read_state {
+	uint64_t id;
+	unsigned at;     /* of the server number */
+	uint8_t *sealed; /* owned */
+	size_t len;
+};
 
 /* Only reading.c reads it; held_clear() frees it. */
 struct reading {
@@ -16,14 +23,6 @@ struct reading {
 	uint64_t *told; /* ids of messages that the server @told_by named, and that no other had shown yet */
 	size_t told_count, told_cap;
 	unsigned told_by;
-};
-
-/* A state of a message that was read before the message. */
-struct read_state {
-	uint64_t id;
-	unsigned at;     /* of the server number */
-	uint8_t *sealed; /* owned */
-	size_t len;
 };
 
 /* A field of @b and its value. @value NULL: a message of which only the name was asked for. */

@@ -77,6 +77,7 @@ void servers_consider(struct queue *q)
 {
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		looking_step(q);
+	/* Our epoch rises before a rival is met: an order is meant to keep this memory, and a rival may end it. */
 	if (queue_owns(q) && looking_is_fresh(q))
 		rivals_outrank(q);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++) {

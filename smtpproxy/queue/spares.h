@@ -19,7 +19,7 @@
 
 struct queue;
 
-/* The servers of the file: `backups`, then `spares`. Others may read @count, @probes and @owed; queue.c shifts
+/* The servers of the file: `backups`, then `spares`. Others may read @count, @confs, @probes and @owed; queue.c shifts
  * @useful_ms by the time in which this process did not run. */
 struct spares {
 	struct backup probes[SERVERS_MAX];

@@ -182,6 +182,7 @@ static enum recovery_step places_decide(
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version == version)
 			*mask |= 1u << i;
+	/* Those of the highest version are complete, each of them. What went on beside them is in none of them. */
 	*mask |= places_beside(sights, *mask);
 	if (trust == TRUST_NOTHING && place_is_away(sights))
 		return RECOVERY_WAIT;
