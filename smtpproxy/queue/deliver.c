@@ -234,7 +234,6 @@ static int deliver_set_held(struct queue *q, struct item *i, unsigned held)
 
 static int act_retry(struct queue *q, struct item *i)
 {
-	destination_unlink(&q->destinations, i);
 	i->due_ms = 0;
 	destination_settle(&q->destinations, i, queue_now_ms(q));
 	return 0;

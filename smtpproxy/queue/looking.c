@@ -77,8 +77,9 @@ static int64_t watch_asked_ms(const struct queue *q)
 	return first_ms;
 }
 
-/* A server that does not answer in time is no longer SEEN. */
-bool looking_is_fresh(const struct queue *q)
+/* A decision about the servers may be made: they were asked just now, and after an order. A server that does not answer
+ * in time is no longer SEEN. */
+static bool watch_is_fresh(const struct queue *q)
 {
 	const int64_t at_ms = watch_asked_ms(q);
 
@@ -366,13 +367,13 @@ static void look_begin_by_order(struct queue *q, unsigned mask)
 	q->shared.marker.unread = ((1u << BACKUPS) - 1) & ~mask;
 }
 
-void looking_step(struct queue *q)
+static void look_further(struct queue *q)
 {
 	enum recovery_step step;
 	unsigned mask;
 
 	/* Whether another gateway owns the queue comes first: only then it matters what the servers hold. */
-	if (!looking_is_fresh(q) || spares_choose(q))
+	if (!watch_is_fresh(q) || spares_choose(q))
 		return;
 	if (q->state == QUEUE_WATCHING && !watch_owner_is_silent(q) && !q->orders)
 		return;
@@ -393,4 +394,11 @@ void looking_step(struct queue *q)
 			"nothing is accepted until an owner starts, or an operator orders the takeover");
 	else
 		look_claim_all(q, mask);
+}
+
+bool looking_step(struct queue *q)
+{
+	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
+		look_further(q);
+	return watch_is_fresh(q);
 }

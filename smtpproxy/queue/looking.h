@@ -33,9 +33,8 @@ struct recovery {
 	struct marker markers[BACKUPS]; /* of the backups that the recovery reads; all zero: not read */
 };
 
-/* LOOKING, WATCHING: claim every server that answers, if enough is known. Called at each sight and tick. */
-void looking_step(struct queue *q);
-/* A decision about the servers may be made: they were asked just now, and after an order. */
-bool looking_is_fresh(const struct queue *q);
+/* LOOKING, WATCHING: claims every server that answers, if enough is known. In each state, returns whether a decision
+ * about the servers may be made: they were asked just now, and after an order. Called at each sight and tick. */
+bool looking_step(struct queue *q);
 
 #endif

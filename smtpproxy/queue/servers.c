@@ -75,15 +75,15 @@ static bool claim_may(const struct queue *q, struct backup *b)
 
 void servers_consider(struct queue *q)
 {
-	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
-		looking_step(q);
+	const bool fresh = looking_step(q);
+
 	/* Our epoch rises before a rival is met: an order is meant to keep this memory, and a rival may end it. */
-	if (queue_owns(q) && looking_is_fresh(q))
+	if (queue_owns(q) && fresh)
 		rivals_outrank(q);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++) {
 		struct backup *b = &q->backups[i];
 
-		if (b->state != BACKUP_SEEN || !looking_is_fresh(q))
+		if (b->state != BACKUP_SEEN || !fresh)
 			continue;
 		if (b->sight.marker.epoch > q->shared.epoch) {
 			rivals_meet(q, b);

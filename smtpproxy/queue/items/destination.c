@@ -108,29 +108,6 @@ static void order_let_go(struct queue_destination *d, struct item *i)
 	i->next = NULL;
 }
 
-/* Its state is another one in a moment. */
-static void destination_uncount(struct queue_destination *d, const struct item *i)
-{
-	d->taken -= i->state == ITEM_TAKEN;
-	d->held -= i->state == ITEM_HELD;
-}
-
-void destination_let_go(struct destination_table *t, struct item *i)
-{
-	struct queue_destination *d = i->to;
-
-	if (i->kind == ITEM_ORDER) {
-		order_let_go(d, i);
-	} else {
-		destination_unlink(t, i);
-		destination_uncount(d, i);
-		d->count--;
-		d->bytes -= i->sealed_len;
-	}
-	if (i->kind == ITEM_ORDER ? !d->order : !d->count)
-		destination_note_unused(t, d);
-}
-
 /* The unanswered changes of all backups. */
 static uint64_t destination_unanswered(const struct queue_destination *d)
 {
@@ -221,6 +198,13 @@ static struct line_share *share_of(struct queue_destination *d, uint32_t source)
 	}
 	s = s ? s : share_make(d, source);
 	return s ? s : &d->own;
+}
+
+/* Its state is another one in a moment. */
+static void destination_uncount(struct queue_destination *d, const struct item *i)
+{
+	d->taken -= i->state == ITEM_TAKEN;
+	d->held -= i->state == ITEM_HELD;
 }
 
 void destination_append(struct queue_destination *d, struct item *i)
@@ -317,7 +301,8 @@ static void share_leave(struct queue_destination *d, struct item *i)
 	free(s);
 }
 
-void destination_unlink(struct destination_table *t, struct item *i)
+/* Out of the line or the heap, whichever has it; the state does not change. */
+static void destination_unlink(struct destination_table *t, struct item *i)
 {
 	if (i->heap_at)
 		heap_remove(t, i);
@@ -325,8 +310,25 @@ void destination_unlink(struct destination_table *t, struct item *i)
 		share_leave(i->to, i);
 }
 
+void destination_let_go(struct destination_table *t, struct item *i)
+{
+	struct queue_destination *d = i->to;
+
+	if (i->kind == ITEM_ORDER) {
+		order_let_go(d, i);
+	} else {
+		destination_unlink(t, i);
+		destination_uncount(d, i);
+		d->count--;
+		d->bytes -= i->sealed_len;
+	}
+	if (i->kind == ITEM_ORDER ? !d->order : !d->count)
+		destination_note_unused(t, d);
+}
+
 void destination_settle(struct destination_table *t, struct item *i, int64_t now_ms)
 {
+	destination_unlink(t, i);
 	if (i->state == ITEM_HELD)
 		i->to->held++;
 	else if (i->due_ms <= now_ms || heap_add(t, i))

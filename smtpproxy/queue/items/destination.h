@@ -79,13 +79,11 @@ void destination_table_clear(struct destination_table *t);
 
 /* Behind the other messages of its source. The item becomes READY. */
 void destination_append(struct queue_destination *d, struct item *i);
-/* By its state and its due_ms: it counts as HELD, becomes DEFERRED until then, or READY; also if there is no memory to
- * defer it. item.to is its destination. */
+/* Out of the line or the heap; then by its state and its due_ms: it counts as HELD, becomes DEFERRED until then, or
+ * READY; also if there is no memory to defer it. item.to is its destination. */
 void destination_settle(struct destination_table *t, struct item *i, int64_t now_ms);
 /* The item becomes HELD. */
 void destination_hold(struct destination_table *t, struct item *i);
-/* Out of the line or the heap, whichever has it; the state does not change. */
-void destination_unlink(struct destination_table *t, struct item *i);
 /* The first item that is due at @now_ms goes to the end of its destination's line. NULL: none is due. */
 struct item *destination_wake(struct destination_table *t, int64_t now_ms);
 /* The first of the source whose turn it is becomes TAKEN. NULL: the line is empty, or flow and rate allow none at

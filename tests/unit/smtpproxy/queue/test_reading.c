@@ -27,7 +27,7 @@ static uint64_t accepted(struct copy *out)
 	ck_assert_uint_le(i->sealed_len, sizeof out->sealed);
 	out->len = i->sealed_len;
 	memcpy(out->sealed, i->sealed, i->sealed_len);
-	destination_unlink(&q->destinations, i);
+	destination_let_go(&q->destinations, i);
 	item_remove(&q->items, i);
 	return r.id;
 }

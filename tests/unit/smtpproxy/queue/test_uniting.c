@@ -116,8 +116,7 @@ static struct item *reads_again(struct item *i, unsigned first)
 	struct state message = { .len = i->sealed_len };
 
 	memcpy(message.sealed, i->sealed, i->sealed_len);
-	destination_unlink(&q->destinations, i);
-	i->to->held -= i->state == ITEM_HELD;
+	destination_let_go(&q->destinations, i);
 	item_remove(&q->items, i);
 	reads_message(b, id, &message);
 	reads_state(a, id, &states[first]);

@@ -44,9 +44,9 @@ START_TEST(line_is_first_in_first_out)
 
 	for (unsigned n = 0; n < 5; n++)
 		destination_append(d, &items[n]);
-	destination_unlink(&t, &items[0]);
-	destination_unlink(&t, &items[2]);
-	destination_unlink(&t, &items[4]);
+	destination_let_go(&t, &items[0]);
+	destination_let_go(&t, &items[2]);
+	destination_let_go(&t, &items[4]);
 	ck_assert_ptr_eq(destination_take(d, 0), &items[1]);
 	ck_assert_int_eq(items[1].state, ITEM_TAKEN);
 	ck_assert_ptr_eq(destination_take(d, 0), &items[3]);
@@ -85,7 +85,7 @@ START_TEST(a_line_of_many_sources_gives_all_back)
 		destination_append(d, &items[i]);
 	}
 	for (unsigned i = 0; i < MANY; i += 2)
-		destination_unlink(&t, &items[i]);
+		destination_let_go(&t, &items[i]);
 	while (destination_take(d, 0))
 		n++;
 	ck_assert_uint_eq(n, MANY / 2);
@@ -118,7 +118,7 @@ START_TEST(deferred_messages_wake_in_the_order_of_their_times)
 		ck_assert_int_eq(items[n].state, ITEM_DEFERRED);
 	}
 	for (unsigned n = 0; n < MANY; n += 3)
-		destination_unlink(&t, &items[n]);
+		destination_let_go(&t, &items[n]);
 	ck_assert_ptr_null(destination_wake(&t, 0));
 	ck_assert_ptr_null(destination_take(d, 0));
 	ck_assert_uint_eq(woken(&t, MANY / 2) + d->deferred, MANY - (MANY + 2) / 3);
