@@ -1,5 +1,5 @@
 /* backup.h: one of the two Redis servers that hold a copy of the queue: its paths, what it is asked to change, and
- * whether it is in sync.
+ * whether it is in sync. A part of its own, because the queue reasons about servers, and not about connections.
  *
  * A backup has one or two paths: addresses of the same server on different networks. One path carries all requests in
  * order, the other one only heartbeats. When the carrying path fails, the other one takes over at once: it raises the
@@ -170,12 +170,12 @@ static inline bool backup_answers(const struct backup *b)
 void backup_give_up(struct backup *b, const char *why);
 extern const char backup_begins_again[]; /* such a @why: the server is used again at once */
 
-/* 1: it gets every change. It gets new items only if backup_counts(), or by on_room. */
+/* True: it gets every change. It gets new items only if backup_counts(), or by on_room. */
 static inline bool backup_is_live(const struct backup *b)
 {
 	return b->state >= BACKUP_COMPARING && b->state <= BACKUP_IN_SYNC;
 }
-/* 1: no message is stored without its answer. */
+/* True: no message is stored without its answer. */
 static inline bool backup_counts(const struct backup *b)
 {
 	return b->state == BACKUP_MARKING || b->state == BACKUP_IN_SYNC;

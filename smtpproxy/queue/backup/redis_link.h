@@ -1,4 +1,5 @@
-/* redis_link.h: one connection to a Redis (7.0 or later) or Valkey server: connect, AUTH, pipelined requests. Replies
+/* redis_link.h: one connection to a Redis (7.0 or later) or Valkey server: connect, AUTH, pipelined requests. A part of
+ * its own, because it knows RESP and nothing of a queue. Replies
  * come in the order of the requests (RESP2). libhiredis parses them; net/stream.h moves the bytes, within TLS if the
  * login has a context for it.
  *

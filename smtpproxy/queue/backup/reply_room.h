@@ -1,5 +1,6 @@
-/* reply_room.h: the memory of a RESP reply. libhiredis builds each reply from several objects for each of its elements;
- * here they lie in a row, and all go at once. So a block of 1,000 items costs no malloc() for each of its 4,000 parts.
+/* reply_room.h: the memory of a RESP reply. A part of its own, because only it knows how libhiredis allocates.
+ * libhiredis builds each reply from several objects for each of its elements; here they lie in a row, and all go at
+ * once. So a block of 1,000 items costs no malloc() for each of its 4,000 parts.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_REPLY_ROOM_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_REPLY_ROOM_H

@@ -1,6 +1,6 @@
-/* seal.h: seals what leaves the gateway for a Redis: XChaCha20-Poly1305 under a subkey of the gateway's key file, with
- * a random nonce. The gateway's name, the kind and the id are associated data, so that a Redis can neither read a
- * message nor hand it out under another id.
+/* seal.h: seals what leaves the gateway for a Redis. A part of its own, because it has the keys: XChaCha20-Poly1305
+ * under a subkey of the gateway's key file, with a random nonce. The gateway's name, the kind and the id are associated
+ * data, so that a Redis can neither read a message nor hand it out under another id.
  *
  *   sealed = key id (16 bytes, padded with 0) | nonce (24) | ciphertext | tag (16)
  */
@@ -23,7 +23,7 @@ void seal_destroy(struct seal *s); /* wipes; NULL is legal */
 
 /* The fingerprint of the key that seals. */
 const char *seal_print(const struct seal *s);
-/* 1: the key of that fingerprint is in the ring. 0: what it sealed cannot be opened. */
+/* True: the key of that fingerprint is in the ring. Else what it sealed cannot be opened. */
 bool seal_has(const struct seal *s, const char *print);
 
 /* @out has room for @len + SEAL_OVERHEAD bytes. It may overlap @plain only at @plain == @out + 40. */

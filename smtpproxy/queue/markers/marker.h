@@ -94,11 +94,11 @@ struct sight {
 	struct marker marker;
 };
 
-/* 1: @other is marked, and its content belongs to the queue of @m, although it went on alone. Else 0. @at: its
+/* True: @other is marked, and its content belongs to the queue of @m, although it went on alone. @at: its
  * index. */
 bool marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
 
-/* 1: the server of @m was only left behind by one of those that were read. None of these has a lower version. @read:
+/* True: the server of @m was only left behind by one of those that were read. None of these has a lower version. @read:
  * their markers; all zero: not read. */
 bool marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS]);
 
@@ -121,7 +121,7 @@ void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker 
 void marker_note_replaced(char replaced[static REPLACED_MAX + 1], const struct marker_left *l);
 /* And so are the @others. */
 void marker_merge_replaced(char replaced[static REPLACED_MAX + 1], const char *others);
-/* 1: the server of @m was replaced, and has not gone on since. */
+/* True: the server of @m was replaced, and has not gone on since. */
 bool marker_is_replaced(const char *replaced, const struct marker *m);
 
 /* The meaning of an answer. @run_id: the server's present one. */
