@@ -40,7 +40,7 @@ static void tell_take(struct turn_end *t)
 	q->ops->on_may_take(q->user);
 }
 
-static void stop_further(struct queue *q)
+static void queue_stop_further(struct queue *q)
 {
 	bool closed = true;
 
@@ -57,7 +57,7 @@ static void stop_further(struct queue *q)
 	q->ops->on_stopped(q->user);
 }
 
-static void flush_further(struct queue *q, int64_t now_ms)
+static void queue_flush_further(struct queue *q, int64_t now_ms)
 {
 	/* Messages that may be in this memory only: backups that came back empty are not filled yet. */
 	const uint64_t unsaved = queue_is_complete(q) ? 0 : queue_mail(q);
@@ -101,7 +101,7 @@ static void on_tick(void *ctx)
 	int64_t now_ms = redis_link_clock_ms();
 
 	if (q->state == QUEUE_STOPPING) {
-		stop_further(q);
+		queue_stop_further(q);
 		return;
 	}
 	forgive_own_stall(q, now_ms);
@@ -114,7 +114,7 @@ static void on_tick(void *ctx)
 			backup_look(&q->backups[i], LOOK_OWNER);
 	servers_consider(q);
 	if (q->state == QUEUE_FLUSHING)
-		flush_further(q, now_ms);
+		queue_flush_further(q, now_ms);
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	destination_sweep(&q->destinations);
@@ -142,7 +142,7 @@ static void use_defaults(struct queue_conf *c)
 	c->memory_max = c->memory_max ? c->memory_max : UINT64_MAX;
 }
 
-static void share(struct queue *q)
+static void share_conf(struct queue *q)
 {
 	struct backup_shared *s = &q->shared;
 	uint8_t nonce[16];
@@ -181,7 +181,7 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	q->tell.fn = tell_due;
 	q->tell_take.fn = tell_take;
 	q->lease.len_ms = q->conf.lease_ms;
-	share(q);
+	share_conf(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
 	q->shared.seal = seal_create(conf->keys, conf->name);
@@ -224,7 +224,7 @@ void queue_take_over(struct queue *q)
 }
 
 /* Returns the states of messages that it has not answered. */
-static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_stats *out)
+static uint64_t queue_backup_stats_of(const struct backup *b, struct queue_backup_stats *out)
 {
 	const struct change_line *l = &b->line;
 	uint64_t replaces = 0;
@@ -252,7 +252,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];
 
-		const uint64_t replaces = get_backup_stats(b, &out->backups[i]);
+		const uint64_t replaces = queue_backup_stats_of(b, &out->backups[i]);
 
 		out->in_sync += (unsigned)out->backups[i].has_all;
 		if (backup_counts(b) && replaces > out->states_unconfirmed)
