@@ -169,13 +169,13 @@ static void add_recipients(json_t *out, const struct envelope *e, const struct f
 
 static json_t *one_json(const struct control_view *v, uint64_t id)
 {
-	const struct item *i = queue_find(v->home->queue, id);
+	struct queue_taken t;
+	const struct item *i = queue_look(v->home->queue, id, &t);
 	json_t *out = i ? message_json(i, queue_now_ms(v->home->queue)) : NULL;
 	struct fates fates = { 0 };
-	struct queue_taken t;
 	struct envelope e;
 
-	if (!i || queue_look(v->home->queue, id, &t))
+	if (!t.memory)
 		return out;
 	if (!envelope_read(&e, (const char *)t.envelope.data, t.envelope.len) &&
 		!fates_begin(&fates, e.recipients, (struct smtp_span){ (const char *)t.note.data, t.note.len }))
@@ -280,7 +280,7 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 		return ACT_DONE;
 	}
 	id = strtoull(path + head + 1, &end, 16);
-	if (*end != '/' || !queue_find(q, id))
+	if (*end != '/' || !queue_look(q, id, NULL))
 		return ACT_UNKNOWN;
 	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
 		if (!strcmp(end + 1, acts[i].name))

@@ -16,7 +16,7 @@ static struct item *deliver_find(struct queue *q, uint64_t id, unsigned states)
 	return i && i->kind == ITEM_MESSAGE && states & 1u << i->state ? i : NULL;
 }
 
-static int deliver_read(struct queue *q, const struct item *i, struct queue_taken *t)
+static int deliver_read(const struct queue *q, const struct item *i, struct queue_taken *t)
 {
 	uint8_t *memory = malloc(i->sealed_len + i->note_len);
 	struct content m, state = { 0 };
@@ -147,16 +147,10 @@ int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_
 
 	if (!i)
 		return QUEUE_NONE;
-	r = deliver_note_attempt(q, i, step == QUEUE_STEP_ATTEMPT, due_ms, note);
-	destination_settle(&q->destinations, i, queue_now_ms(q));
+	r = deliver_note_attempt(q, i, step != QUEUE_STEP_PART, step == QUEUE_STEP_BEGIN ? i->due_ms : due_ms, note);
+	if (step != QUEUE_STEP_BEGIN)
+		destination_settle(&q->destinations, i, queue_now_ms(q));
 	return r;
-}
-
-int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note)
-{
-	struct item *i = deliver_find(q, id, 1u << ITEM_TAKEN);
-
-	return i ? deliver_note_attempt(q, i, 1, i->due_ms, note) : QUEUE_NONE;
 }
 
 int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms, enum queue_past past)
@@ -284,25 +278,17 @@ int queue_act(struct queue *q, uint64_t id, enum queue_act act)
 	return i ? deliver_acts[act].act(q, i) : QUEUE_NONE;
 }
 
-const struct item *queue_find(const struct queue *q, uint64_t id)
+const struct item *queue_look(const struct queue *q, uint64_t id, struct queue_taken *out)
 {
 	const struct item *i = item_find(&q->items, id);
 
-	return i && i->kind == ITEM_MESSAGE ? i : NULL;
-}
-
-int queue_look(struct queue *q, uint64_t id, struct queue_taken *out)
-{
-	const struct item *i = queue_find(q, id);
-	int r;
-
-	memset(out, 0, sizeof *out);
-	if (!i)
-		return QUEUE_NONE;
-	r = deliver_read(q, i, out);
-	if (r)
-		return r;
-	out->id = i->id;
-	out->attempts = i->attempts;
-	return 0;
+	if (out)
+		memset(out, 0, sizeof *out);
+	if (!i || i->kind != ITEM_MESSAGE)
+		return NULL;
+	if (out && !deliver_read(q, i, out)) {
+		out->id = i->id;
+		out->attempts = i->attempts;
+	}
+	return i;
 }

@@ -199,15 +199,13 @@ bool queue_may_deliver(const struct queue *q);
 /* It was delivered: delete it everywhere. 0 or NONE. */
 int queue_done(struct queue *q, uint64_t id);
 /* ATTEMPT: it failed. PART: a part of its recipients got it, and it goes on with the others; this does not count as an
- * attempt. */
-enum queue_step { QUEUE_STEP_ATTEMPT, QUEUE_STEP_PART };
+ * attempt. BEGIN: one more attempt begins with that note; the message stays taken, and @due_ms means nothing. */
+enum queue_step { QUEUE_STEP_ATTEMPT, QUEUE_STEP_PART, QUEUE_STEP_BEGIN };
 
 /* Try again at @due_ms (queue_now_ms()); 0: from the end of its line. @note: for the next attempt (the remaining
  * recipients, the last reply); it replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line
  * unchanged). */
 int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_ms, struct content_bytes note);
-/* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
-int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
 /* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt.
  * IN_DOUBT: the receiver was lost when it could have taken it. CLEAR: a doubt stays. 0 or NONE. */
 int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms, enum queue_past past);
@@ -219,9 +217,9 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 
 /* --- the operator's side --- */
 
-/* Show a message without taking it from its line; queue_taken_free() frees it. 0, NONE, or why it cannot be opened. */
-int queue_look(struct queue *q, uint64_t id, struct queue_taken *out);
-const struct item *queue_find(const struct queue *q, uint64_t id); /* NULL: there is no such message */
+/* Show a message without taking it from its line. NULL: there is none. @out may be NULL; else it has the message, and
+ * queue_taken_free() frees it. Its memory is NULL if the message cannot be opened. */
+const struct item *queue_look(const struct queue *q, uint64_t id, struct queue_taken *out);
 /* RETRY: a DEFERRED one is due now. HOLD, RELEASE: READY or DEFERRED ones wait until they are released, over restarts
  * too. DELETE: not one that is being stored or delivered, or PARKED. */
 enum queue_act { QUEUE_ACT_RETRY, QUEUE_ACT_HOLD, QUEUE_ACT_RELEASE, QUEUE_ACT_DELETE };

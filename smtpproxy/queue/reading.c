@@ -189,11 +189,39 @@ static void reading_apply_states(struct queue *q)
 	q->reading.state_cap = 0;
 }
 
+static int reading_by_id(const void *a, const void *b)
+{
+	const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The list of all in the order of ids, which is the order in which they were accepted. Without memory it stays as the
+ * servers gave it. */
+static void reading_sort(struct item_set *set)
+{
+	size_t count = 0;
+	struct item **all = malloc((set->count + 1) * sizeof(struct item *));
+
+	if (!all)
+		return;
+	for (struct item *i = set->oldest; i; i = i->newer)
+		all[count++] = i;
+	qsort(all, count, sizeof(struct item *), reading_by_id);
+	for (size_t n = 0; n < count; n++) {
+		all[n]->older = n ? all[n - 1] : NULL;
+		all[n]->newer = n + 1 < count ? all[n + 1] : NULL;
+	}
+	set->oldest = count ? all[0] : NULL;
+	set->newest = count ? all[count - 1] : NULL;
+	free(all);
+}
+
 void reading_apply(struct queue *q)
 {
 	free(q->reading.told);
 	q->reading.told = NULL;
 	q->reading.told_count = q->reading.told_cap = 0;
 	reading_apply_states(q);
-	item_set_sort(&q->items);
+	reading_sort(&q->items);
 }

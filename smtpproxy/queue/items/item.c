@@ -196,32 +196,6 @@ void item_set_clear(struct item_set *set)
 	memset(set, 0, sizeof *set);
 }
 
-static int item_by_id(const void *a, const void *b)
-{
-	const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-void item_set_sort(struct item_set *set)
-{
-	size_t count = 0;
-	struct item **all = malloc((set->count + 1) * sizeof(struct item *));
-
-	if (!all)
-		return;
-	for (struct item *i = set->oldest; i; i = i->newer)
-		all[count++] = i;
-	qsort(all, count, sizeof(struct item *), item_by_id);
-	for (size_t n = 0; n < count; n++) {
-		all[n]->older = n ? all[n - 1] : NULL;
-		all[n]->newer = n + 1 < count ? all[n + 1] : NULL;
-	}
-	set->oldest = count ? all[0] : NULL;
-	set->newest = count ? all[count - 1] : NULL;
-	free(all);
-}
-
 void item_field(enum item_kind kind, uint64_t id, char out[static ITEM_FIELD_LEN])
 {
 	static const char digits[] = "0123456789abcdef";

@@ -114,9 +114,6 @@ void item_drop(struct item *i);
  * memory. */
 struct item *item_loose(enum item_kind kind, uint64_t id);
 void item_set_clear(struct item_set *set);
-/* The list of all in the order of ids, which is the order in which they were accepted. Without memory it stays as it
- * is. */
-void item_set_sort(struct item_set *set);
 
 /* The memory of an item beside its sealed bytes: two slots of the index, and what malloc() adds to both. */
 #define ITEM_ROOM (sizeof(struct item) + 2 * sizeof(struct item *) + 32)
