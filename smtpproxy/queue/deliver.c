@@ -4,7 +4,7 @@
 
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
 
 #define NOTICE_LATER_MS 60000
@@ -104,7 +104,7 @@ int queue_done(struct queue *q, uint64_t id)
 	if (!i)
 		return QUEUE_NONE;
 	q->stats.delivered++;
-	held_remove(q, i);
+	stock_remove(q, i);
 	return 0;
 }
 
@@ -125,7 +125,7 @@ static int deliver_set_state(struct queue *q, struct item *i, struct content *st
 	i->steps = state->steps;
 	i->due_ms = state->at_ms;
 	q->alone += !queue_counting(q);
-	held_push(q, CHANGE_REPLACE, i, false);
+	stock_push(q, CHANGE_REPLACE, i, false);
 	return 0;
 }
 
@@ -179,7 +179,7 @@ static void bounce_on_stored(struct queue_receipt *r, enum queue_outcome outcome
 	struct item *i = deliver_find(b->q, b->id, 1u << ITEM_TAKEN);
 
 	if (i && outcome == QUEUE_STORED)
-		held_remove(b->q, i);
+		stock_remove(b->q, i);
 	else if (outcome == QUEUE_REFUSED) /* there is no room for the notice: the message fails again then */
 		queue_put_back(b->q, b->id, queue_now_ms(b->q) + NOTICE_LATER_MS, QUEUE_CLEAR);
 	free(b);
@@ -195,7 +195,7 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 	if (!i)
 		return QUEUE_NONE;
 	if (!notice) {
-		held_remove(q, i);
+		stock_remove(q, i);
 		return 0;
 	}
 	m = *notice;
@@ -257,7 +257,7 @@ static int act_release(struct queue *q, struct item *i)
 
 static int act_delete(struct queue *q, struct item *i)
 {
-	held_remove(q, i);
+	stock_remove(q, i);
 	return 0;
 }
 

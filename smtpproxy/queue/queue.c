@@ -8,7 +8,7 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "smtpproxy/queue/backup/backup_look.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
 #include "smtpproxy/queue/servers.h"
 
@@ -210,7 +210,7 @@ void queue_destroy(struct queue *q)
 	assert(!q->timer);
 	for (size_t n = 0; n < q->waiting.count; n++)
 		item_drop(q->waiting.items[n]);
-	held_clear(q);
+	stock_clear(q);
 	seal_destroy(q->shared.seal);
 	free(q->waiting.items);
 	free(q);

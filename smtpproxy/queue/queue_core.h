@@ -1,14 +1,14 @@
 /* queue_core.h: a queue is its parts. Each part has a header of its own, which says what others may read of it. What is
  * here belongs to none of them: the state, the clock, the conf, and the servers.
  *
- * The parts, from the lowest: held; joining; rivals; spares; looking; reading, uniting; servers. store and deliver have
- * the functions of queue.h, and use held only. No part calls one above it.
+ * The parts, from the lowest: stock; joining; rivals; spares; looking; reading, uniting; servers. store and deliver
+ * have the functions of queue.h, and use stock only. No part calls one above it.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_CORE_H
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_CORE_H
 
 #include "net/timer.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/items/decided.h"
 #include "smtpproxy/queue/joining.h"
 #include "smtpproxy/queue/lease.h"

@@ -8,7 +8,7 @@
 #include "net/array.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
 
 static void reading_unreadable(struct queue *q, const struct backup *b, const char *field, size_t field_len)
@@ -87,7 +87,7 @@ void reading_item(
 			memcpy(copy, value, len);
 		r = !copy                ? CSSL_E_NO_MEMORY
 		    : kind == ITEM_STATE ? reading_keep_state(q, b, id, copy, len)
-					 : held_read(q, b, kind, id, copy, len);
+					 : stock_read(q, b, kind, id, copy, len);
 	}
 	if (r == CSSL_E_NO_MEMORY)
 		backup_give_up(b, "out of memory for its items");

@@ -16,7 +16,7 @@ struct read_state {
 	size_t len;
 };
 
-/* Only reading.c reads it; held_clear() frees it. */
+/* Only reading.c reads it; stock_clear() frees it. */
 struct reading {
 	struct read_state *states; /* that were read, and are not applied yet */
 	size_t state_count, state_cap;

@@ -6,7 +6,7 @@
 
 #include "net/log.h"
 #include "net/log_pace.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/joining.h"
 #include "smtpproxy/queue/queue_core.h"
 
@@ -60,7 +60,7 @@ static void rival_depose(struct queue *q, uint64_t epoch)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_give_up(&q->backups[i], "another gateway owns the queue");
 	joining_tell_ready(q);
-	held_fail_unstored(q);
+	stock_fail_unstored(q);
 	q->ops->on_deposed(q->user);
 }
 

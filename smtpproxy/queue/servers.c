@@ -8,7 +8,7 @@
 #include "net/array.h"
 #include "net/log.h"
 #include "net/log_pace.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/joining.h"
 #include "smtpproxy/queue/looking.h"
 #include "smtpproxy/queue/queue_core.h"
@@ -116,7 +116,7 @@ static void on_done(struct backup *b, enum change_kind kind, struct item *i)
 	if (kind == CHANGE_PUT)
 		i->seen |= (uint8_t)bit;
 	if (kind == CHANGE_PUT && i->state != ITEM_GONE)
-		held_answered(q, i, bit);
+		stock_answered(q, i, bit);
 	if (kind != CHANGE_DELETE || !(i->waits & bit))
 		return;
 	i->waits &= (uint8_t)~bit;
@@ -146,7 +146,7 @@ static void on_refused(struct backup *b, struct item *i)
 		return;
 	}
 	if (i->state == ITEM_STORING) {
-		held_refuse(q, i, QUEUE_REFUSED);
+		stock_refuse(q, i, QUEUE_REFUSED);
 		return;
 	}
 	if (i->state == ITEM_GONE)
@@ -192,7 +192,7 @@ static void wait_release(struct queue *q, uint64_t version)
 	q->waiting.items = NULL;
 	q->waiting.count = q->waiting.cap = 0;
 	for (size_t n = 0; n < count; n++) {
-		held_answered(q, waiting[n], ITEM_WAITS_MARK);
+		stock_answered(q, waiting[n], ITEM_WAITS_MARK);
 		item_drop(waiting[n]);
 	}
 	free(waiting);
@@ -217,7 +217,7 @@ static void on_marked(struct backup *b, uint64_t version)
 	wait_release(q, version);
 	joining_tell_ready(q);
 	if (q->ready == BACKUPS && !q->spares.owed)
-		held_forget_graves(q);
+		stock_forget_graves(q);
 }
 
 /* One that is not complete proves nothing: another gateway may own those that are. But nobody else owns the queue while

@@ -11,7 +11,7 @@
 
 #include "net/log.h"
 #include "proto/error.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
 
 /* --- decided transactions --- */
@@ -30,7 +30,7 @@ static int decided_drop_oldest(struct queue *q)
 		return QUEUE_NONE;
 	decided_pop(&q->decided);
 	if (i->state == ITEM_KEPT)
-		held_remove(q, i);
+		stock_remove(q, i);
 	item_drop(i);
 	return 0;
 }
@@ -168,7 +168,7 @@ static struct item *store_decision(struct queue *q, struct content_bytes name, s
 {
 	const struct content content = { .at_ms = queue_now_ms(q), .name = name, .rest = reply };
 
-	return held_make(q, ITEM_DECIDED, &content);
+	return stock_make(q, ITEM_DECIDED, &content);
 }
 
 int queue_decide(struct queue *q, struct content_bytes name, struct content_bytes reply)
@@ -184,7 +184,7 @@ int queue_decide(struct queue *q, struct content_bytes name, struct content_byte
 	i = store_decision(q, name, reply);
 	if (!i)
 		return CSSL_E_NO_MEMORY;
-	held_push(q, CHANGE_PUT, i, true);
+	stock_push(q, CHANGE_PUT, i, true);
 	return 0;
 }
 
@@ -209,7 +209,7 @@ static struct item *store_message(struct queue *q, const struct queue_mail *m)
 	const struct content content = {
 		.at_ms = queue_now_ms(q), .name = m->destination, .envelope = m->envelope, .rest = m->body
 	};
-	struct item *i = held_make(q, ITEM_MESSAGE, &content);
+	struct item *i = stock_make(q, ITEM_MESSAGE, &content);
 
 	if (!i || !m->transaction.len)
 		return i;
@@ -238,9 +238,9 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 	i->becomes = m->start == QUEUE_PARKED ? ITEM_PARKED : ITEM_READY;
 	*receipt = (struct queue_receipt){ .on_stored = receipt->on_stored, .id = i->id, .item = i };
 	i->receipt = receipt;
-	held_push(q, CHANGE_PUT, i, true);
+	stock_push(q, CHANGE_PUT, i, true);
 	if (i->with)
-		held_push(q, CHANGE_PUT, i->with, true);
+		stock_push(q, CHANGE_PUT, i->with, true);
 	return 0;
 }
 
@@ -266,12 +266,12 @@ void queue_forget(struct queue *q, struct queue_receipt *r)
 	struct item *i = r->item ? r->item : store_parked(q, r);
 
 	if (i && i->state == ITEM_PARKED)
-		held_remove(q, i);
+		stock_remove(q, i);
 	if (!i || i->receipt != r)
 		return;
 	i->receipt = NULL;
 	r->item = NULL;
-	held_refuse(q, i, QUEUE_LOST);
+	stock_refuse(q, i, QUEUE_LOST);
 }
 
 /* --- orders --- */
@@ -286,7 +286,7 @@ static void order_repeat(struct queue *q, struct item *i)
 		if (refused & 1u << n && backup_counts(&q->backups[n]))
 			backup_push(&q->backups[n], CHANGE_PUT, i);
 		else if (refused & 1u << n)
-			held_answered(q, i, 1u << n);
+			stock_answered(q, i, 1u << n);
 }
 
 static void orders_repeat(struct queue *q)
@@ -305,7 +305,7 @@ static void orders_drop(struct queue *q, struct item *old, bool all)
 	for (struct item *next; old; old = next) {
 		next = old->next;
 		if (all || item_is_unstored(old))
-			held_remove(q, old);
+			stock_remove(q, old);
 	}
 }
 
@@ -319,12 +319,12 @@ static int order_keep(struct queue *q, struct queue_destination *d, const struct
 		orders_drop(q, d->order, true);
 		return 0;
 	}
-	i = held_make(q, ITEM_ORDER, o);
+	i = stock_make(q, ITEM_ORDER, o);
 	if (!i)
 		return CSSL_E_NO_MEMORY;
 	q->stats.orders_unstored++;
 	orders_drop(q, i->next, false);
-	held_push(q, CHANGE_PUT, i, true);
+	stock_push(q, CHANGE_PUT, i, true);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "net/log.h"
-#include "smtpproxy/queue/held.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/joining.h"
 #include "smtpproxy/queue/queue_core.h"
 #include "smtpproxy/queue/reading.h"
@@ -112,7 +112,7 @@ static void unite_late(struct queue *q)
 		unite_put(q, i);
 		unite_settle(q, i);
 	}
-	held_bury(q);
+	stock_bury(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_FILLING) /* its place was in the old order */
 			q->backups[i].fill_next = q->items.oldest;
@@ -211,7 +211,7 @@ static void recovery_end(struct queue *q)
 		if (lacking & 1u << i)
 			unite_complete(q, b);
 	}
-	held_bury(q);
+	stock_bury(q);
 	if (queue_counting(q))
 		joining_mark(q);
 }
@@ -238,7 +238,7 @@ static void recovery_begin_again(struct queue *q, const struct backup *lost)
 {
 	queue_move(q, QUEUE_LOOKING);
 	q->looked_ms = redis_link_clock_ms();
-	held_clear(q);
+	stock_clear(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (&q->backups[i] != lost)
 			backup_give_up(&q->backups[i], backup_begins_again);

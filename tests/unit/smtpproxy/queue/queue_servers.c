@@ -145,7 +145,7 @@ struct item *comes(uint64_t id)
 
 	i->to = destination_get(&q->destinations, "a.example", 9, true);
 	i->to->count++;
-	held_push(q, CHANGE_PUT, i, true);
+	stock_push(q, CHANGE_PUT, i, true);
 	backup_send(a);
 	backup_send(b);
 	return i;

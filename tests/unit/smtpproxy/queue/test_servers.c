@@ -56,7 +56,7 @@ START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_
 	struct item *last = comes(5000);
 
 	b->shared->ops->on_read(b);
-	held_remove(q, last);
+	stock_remove(q, last);
 	comes(5001);
 	servers_consider(q);
 	joins();

@@ -1,5 +1,5 @@
-/* held.c: every change of an item, in memory and in the backups. */
-#include "smtpproxy/queue/held.h"
+/* stock.c: every change of an item, in memory and in the backups. */
+#include "smtpproxy/queue/stock.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 #define GONE_UNSORTED_MAX 64u
 
-void held_push(struct queue *q, enum change_kind kind, struct item *i, bool waits)
+void stock_push(struct queue *q, enum change_kind kind, struct item *i, bool waits)
 {
 	for (unsigned n = 0; n < BACKUPS; n++) {
 		struct backup *b = &q->backups[n];
@@ -72,7 +72,7 @@ static void gone_clear(struct queue *q)
 }
 
 /* Into the part that holds its kind. */
-static int held_enter(struct queue *q, struct item *i, const struct content *c)
+static int stock_enter(struct queue *q, struct item *i, const struct content *c)
 {
 	const int64_t now_ms = queue_now_ms(q);
 	struct queue_destination *d;
@@ -106,7 +106,7 @@ static int held_enter(struct queue *q, struct item *i, const struct content *c)
 	return CSSL_E_RANGE;
 }
 
-struct item *held_make(struct queue *q, enum item_kind kind, const struct content *c)
+struct item *stock_make(struct queue *q, enum item_kind kind, const struct content *c)
 {
 	const uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
 	size_t len = 0;
@@ -115,7 +115,7 @@ struct item *held_make(struct queue *q, enum item_kind kind, const struct conten
 
 	if (!i)
 		free(sealed);
-	if (!i || !held_enter(q, i, c))
+	if (!i || !stock_enter(q, i, c))
 		return i;
 	item_remove(&q->items, i);
 	return NULL;
@@ -132,17 +132,17 @@ static void gone_note(struct queue *q, const struct item *i)
 	if (queue_counting(q) == (1u << BACKUPS) - 1 && !q->spares.owed)
 		return;
 	if (i->kind == ITEM_MESSAGE && queue_owns(q) && queue_any_unread(q))
-		grave = held_make(q, ITEM_GRAVE, &(struct content){ .dead = i->id });
+		grave = stock_make(q, ITEM_GRAVE, &(struct content){ .dead = i->id });
 	if (grave)
-		held_push(q, CHANGE_PUT, grave, true);
+		stock_push(q, CHANGE_PUT, grave, true);
 	else
 		gone_keep(q, i->id);
 }
 
 /* KNOWN: the item is deleted because a server has its grave. */
-enum held_grave { GRAVE_WANTED, GRAVE_KNOWN };
+enum stock_grave { GRAVE_WANTED, GRAVE_KNOWN };
 
-static void held_take_out(struct queue *q, struct item *i, enum held_grave grave)
+static void stock_take_out(struct queue *q, struct item *i, enum stock_grave grave)
 {
 	/* The parts count it by its state, so it becomes GONE behind them. */
 	if (i->kind == ITEM_ORDER) {
@@ -161,19 +161,19 @@ static void held_take_out(struct queue *q, struct item *i, enum held_grave grave
 	for (unsigned n = 0; n < BACKUPS; n++)
 		if (q->backups[n].fill_next == i)
 			q->backups[n].fill_next = i->newer;
-	held_push(q, CHANGE_DELETE, i, true);
+	stock_push(q, CHANGE_DELETE, i, true);
 	if (i->kind == ITEM_MESSAGE)
 		*(i->waits ? &q->stats.deletes_unconfirmed : &q->alone) += 1;
 	item_remove(&q->items, i);
 }
 
-void held_remove(struct queue *q, struct item *i)
+void stock_remove(struct queue *q, struct item *i)
 {
-	held_take_out(q, i, GRAVE_WANTED);
+	stock_take_out(q, i, GRAVE_WANTED);
 }
 
 /* Messages that one of the servers had, and of which another one has the grave. A delivery under way goes on. */
-void held_bury(struct queue *q)
+void stock_bury(struct queue *q)
 {
 	const unsigned waiting = 1u << ITEM_READY | 1u << ITEM_DEFERRED | 1u << ITEM_HELD;
 
@@ -183,11 +183,11 @@ void held_bury(struct queue *q)
 		if (!i || i->kind != ITEM_MESSAGE || !(waiting & 1u << i->state))
 			continue;
 		q->stats.recovered--;
-		held_take_out(q, i, GRAVE_KNOWN);
+		stock_take_out(q, i, GRAVE_KNOWN);
 	}
 }
 
-void held_forget_graves(struct queue *q)
+void stock_forget_graves(struct queue *q)
 {
 	struct item *next;
 
@@ -195,13 +195,13 @@ void held_forget_graves(struct queue *q)
 	for (struct item *i = q->items.oldest; i && q->stats.graves; i = next) {
 		next = i->newer;
 		if (i->kind == ITEM_GRAVE && i->state != ITEM_OPAQUE)
-			held_remove(q, i);
+			stock_remove(q, i);
 	}
 }
 
 /* --- what a backup had --- */
 
-static int held_open(struct queue *q, struct item *i)
+static int stock_open(struct queue *q, struct item *i)
 {
 	uint8_t *plain = malloc(i->sealed_len + 1u);
 	struct content c;
@@ -210,7 +210,7 @@ static int held_open(struct queue *q, struct item *i)
 		      : CSSL_E_NO_MEMORY;
 
 	if (!r)
-		r = held_enter(q, i, &c);
+		r = stock_enter(q, i, &c);
 	free(plain);
 	return r;
 }
@@ -219,14 +219,14 @@ static int held_open(struct queue *q, struct item *i)
 
 /* The copy of another server could not be opened. If this one can, it takes that one's place, also there
  * (uniting.c): the damaged one is not "seen" any more. */
-static int held_mend(struct queue *q, const struct backup *b, struct item *i, uint8_t *sealed, size_t len)
+static int stock_mend(struct queue *q, const struct backup *b, struct item *i, uint8_t *sealed, size_t len)
 {
 	uint8_t *damaged = i->sealed;
 	const size_t damaged_len = i->sealed_len;
 	int r;
 
 	item_set_sealed(&q->items, i, sealed, len);
-	r = held_open(q, i);
+	r = stock_open(q, i);
 	if (r) {
 		item_set_sealed(&q->items, i, damaged, damaged_len);
 		free(sealed);
@@ -243,7 +243,7 @@ static int held_mend(struct queue *q, const struct backup *b, struct item *i, ui
 	return 0;
 }
 
-static int held_read_new(
+static int stock_read_new(
 	struct queue *q, const struct backup *b, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len)
 {
 	struct item *i = item_add(&q->items, kind, id, sealed, len);
@@ -255,7 +255,7 @@ static int held_read_new(
 	}
 	i->seen = (uint8_t)(1u << b->index);
 	i->reading = ITEM_FRESH;
-	r = held_open(q, i);
+	r = stock_open(q, i);
 	if (r == CSSL_E_NO_MEMORY)
 		item_remove(&q->items, i);
 	if (!r || r == CSSL_E_NO_MEMORY)
@@ -266,17 +266,17 @@ static int held_read_new(
 	return r;
 }
 
-int held_read(struct queue *q, const struct backup *b, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len)
+int stock_read(struct queue *q, const struct backup *b, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len)
 {
 	struct item *i = item_find(&q->items, id);
 	int r = 0;
 
-	/* At the start held_bury() deletes it from the servers, too. Later the server is compared, which does that. */
+	/* At the start stock_bury() deletes it from the servers, too. Later the server is compared, which does that. */
 	if (!i && (q->state == QUEUE_READING || !gone_has(q, id)))
-		return held_read_new(q, b, kind, id, sealed, len);
+		return stock_read_new(q, b, kind, id, sealed, len);
 	/* At the start two servers may show the same item. */
 	if (i && q->state == QUEUE_READING && i->state == ITEM_OPAQUE && i->kind == kind)
-		r = held_mend(q, b, i, sealed, len);
+		r = stock_mend(q, b, i, sealed, len);
 	else
 		free(sealed);
 	if (i && !r)
@@ -292,11 +292,11 @@ static void order_stored(struct queue *q, struct item *i)
 	q->stats.orders_unstored--;
 	for (struct item *old = i->next, *next; old; old = next) {
 		next = old->next;
-		held_remove(q, old);
+		stock_remove(q, old);
 	}
 }
 
-static void held_leave_unstored(struct queue *q, struct item *i)
+static void stock_leave_unstored(struct queue *q, struct item *i)
 {
 	q->stats.unstored--;
 	q->stats.unstored_bytes -= i->sealed_len;
@@ -308,7 +308,7 @@ static void held_leave_unstored(struct queue *q, struct item *i)
 	i->with = NULL;
 }
 
-static void held_stored(struct queue *q, struct item *i)
+static void stock_stored(struct queue *q, struct item *i)
 {
 	struct queue_receipt *r = i->receipt;
 
@@ -318,7 +318,7 @@ static void held_stored(struct queue *q, struct item *i)
 		item_move(i, ITEM_KEPT);
 		return;
 	}
-	held_leave_unstored(q, i);
+	stock_leave_unstored(q, i);
 	q->stats.stored++;
 	if (i->becomes == ITEM_PARKED)
 		item_move(i, ITEM_PARKED);
@@ -331,16 +331,16 @@ static void held_stored(struct queue *q, struct item *i)
 	item_drop(i);
 }
 
-void held_answered(struct queue *q, struct item *i, unsigned bits)
+void stock_answered(struct queue *q, struct item *i, unsigned bits)
 {
 	if (!(i->waits & bits))
 		return;
 	i->waits &= (uint8_t)~bits;
 	if (!i->waits && i->state == ITEM_STORING)
-		held_stored(q, i);
+		stock_stored(q, i);
 }
 
-void held_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
+void stock_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 {
 	struct queue_receipt *r = i->receipt;
 	struct item *with = i->with;
@@ -348,12 +348,12 @@ void held_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 	if (with)
 		item_hold(with);
 	if (i->kind == ITEM_MESSAGE) {
-		held_leave_unstored(q, i);
+		stock_leave_unstored(q, i);
 		q->stats.refused++;
 	}
-	held_remove(q, i);
+	stock_remove(q, i);
 	if (with && with->state == ITEM_STORING)
-		held_remove(q, with);
+		stock_remove(q, with);
 	if (with)
 		item_drop(with);
 	if (r)
@@ -362,7 +362,7 @@ void held_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 
 /* Another gateway has the queue, so the waiting senders will get no answer from the backups. They may forget other
  * receipts during the call, so the receipts are linked into a list first. */
-void held_fail_unstored(struct queue *q)
+void stock_fail_unstored(struct queue *q)
 {
 	struct item *first = NULL;
 
@@ -379,14 +379,14 @@ void held_fail_unstored(struct queue *q)
 		first = i->next;
 		i->next = NULL;
 		if (r) {
-			held_leave_unstored(q, i);
+			stock_leave_unstored(q, i);
 			r->on_stored(r, QUEUE_LOST);
 		}
 		item_drop(i);
 	}
 }
 
-void held_clear(struct queue *q)
+void stock_clear(struct queue *q)
 {
 	for (size_t n = 0; n < q->reading.state_count; n++)
 		free(q->reading.states[n].sealed);
