@@ -9,7 +9,7 @@
 #include "smtpproxy/queue/queue.h"
 
 /* Ids of messages that were read and then deleted, until all backups are in sync: a server that was not read may still
- * have them. Only held.c reads it. */
+ * have them. Only stock.c reads it. */
 struct gone {
 	uint64_t *ids; /* the first @sorted are in ascending order */
 	size_t count, cap, sorted;
