@@ -7,8 +7,6 @@
  * Orders count after a restart, and at the gateway that takes over. Those of a destination are a list: the newest,
  * which counts, and older ones that a backup may still hold: an order is deleted when every backup has the newer one. A
  * backup whose memory is full refuses the newer one; then it is put again every few seconds. */
-#include <string.h>
-
 #include "net/log.h"
 #include "proto/error.h"
 #include "smtpproxy/queue/stock.h"
