@@ -169,13 +169,13 @@ static void add_recipients(json_t *out, const struct envelope *e, const struct f
 
 static json_t *one_json(const struct control_view *v, uint64_t id)
 {
-	const struct item *i = queue_find(v->home->queue, id);
+	struct queue_taken t;
+	const struct item *i = queue_look(v->home->queue, id, &t);
 	json_t *out = i ? message_json(i, queue_now_ms(v->home->queue)) : NULL;
 	struct fates fates = { 0 };
-	struct queue_taken t;
 	struct envelope e;
 
-	if (!i || queue_look(v->home->queue, id, &t))
+	if (!t.memory)
 		return out;
 	if (!envelope_read(&e, (const char *)t.envelope.data, t.envelope.len) &&
 		!fates_begin(&fates, e.recipients, (struct smtp_span){ (const char *)t.note.data, t.note.len }))
@@ -221,12 +221,12 @@ static int find_destination(void *ctx, const struct queue_destination *d)
 
 static const struct {
 	const char *name;
-	int (*act)(struct queue *q, uint64_t id);
+	enum queue_act act;
 } acts[] = {
-	{ "retry", queue_try_now },
-	{ "hold", queue_hold },
-	{ "release", queue_release },
-	{ "delete", queue_delete },
+	{ "retry", QUEUE_ACT_RETRY },
+	{ "hold", QUEUE_ACT_HOLD },
+	{ "release", QUEUE_ACT_RELEASE },
+	{ "delete", QUEUE_ACT_DELETE },
 };
 
 static const struct queue_destination *destination_of(struct queue *q, struct content_bytes name)
@@ -282,11 +282,11 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 	}
 	id = strtoull(path + head + 1, &end, 16);
 	/* The id has to end where the word begins, so that no part of one names another message. */
-	if (*end != '/' || !queue_find(q, id))
+	if (*end != '/' || !queue_look(q, id, NULL))
 		return ACT_UNKNOWN;
 	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
 		if (!strcmp(end + 1, acts[i].name))
-			return acts[i].act(q, id) ? ACT_REFUSED : ACT_DONE;
+			return queue_act(q, id, acts[i].act) ? ACT_REFUSED : ACT_DONE;
 	return ACT_UNKNOWN;
 }
 

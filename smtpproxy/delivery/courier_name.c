@@ -91,7 +91,7 @@ enum courier_next courier_name_answered(
 {
 	if (smtp_fate_parse(line, decided) == SMTP_FATE_DECIDED)
 		return COURIER_NEXT_SETTLE;
-	queue_count_attempt(c->parts->queue, c->mail.id, c->mail.note);
+	queue_retry(c->parts->queue, c->mail.id, QUEUE_STEP_BEGIN, 0, c->mail.note);
 	c->mail.attempts++;
 	c->naming = COURIER_NAMED;
 	return COURIER_NEXT_MAIL;

@@ -151,7 +151,7 @@ static void follow_queue(void *ctx)
 	struct proxy *p = ctx;
 	if (p->state != PROXY_RUNS)
 		return;
-	if (queue_is_ready(p->home.queue) && !queue_is_full(p->home.queue) && p->home.room.state == BODY_ROOM_FREE)
+	if (!queue_room(p->home.queue) && p->home.room.state == BODY_ROOM_FREE)
 		doors_listen(p->doors);
 	else
 		doors_refuse(p->doors);

@@ -1,6 +1,4 @@
 /* queue.c: creates and stops a queue, its tick, and its figures. */
-#include "smtpproxy/queue/queue_inside.h"
-
 #include <assert.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -9,73 +7,30 @@
 #include "net/address.h"
 #include "net/container_of.h"
 #include "net/log.h"
-
-#define TO(state) (1u << QUEUE_##state)
-
-static const struct {
-	const char *name;
-	unsigned may_move_to;
-} states[] = {
-	[QUEUE_LOOKING] = { "looking", TO(WATCHING) | TO(CLAIMING) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_WATCHING] = { "watching", TO(CLAIMING) | TO(STOPPING) },
-	[QUEUE_CLAIMING] = { "claiming", TO(LOOKING) | TO(READING) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_READING] = { "reading", TO(LOOKING) | TO(ACTIVE) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_ACTIVE] = { "active", TO(FLUSHING) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_FLUSHING] = { "flushing", TO(STOPPING) },
-	[QUEUE_DEPOSED] = { "deposed", TO(STOPPING) },
-	[QUEUE_STOPPING] = { "stopping", 0 },
-};
-
-const char *queue_state_name(enum queue_state s)
-{
-	return states[s].name;
-}
-
-void queue_move(struct queue *q, enum queue_state to)
-{
-	assert(states[q->state].may_move_to & 1u << to);
-	log_event(LOG_INFO, NULL, "queue", "was=%s is=%s epoch=%llu", states[q->state].name, states[to].name,
-		(unsigned long long)q->shared.epoch);
-	q->state = to;
-	if (to == QUEUE_ACTIVE)
-		q->active_ms = queue_now_ms(q);
-}
-
-int64_t queue_now_ms(const struct queue *q)
-{
-	return queue_clock_ms(&q->clock, redis_link_clock_ms());
-}
-
-unsigned queue_backups_in(const struct queue *q, unsigned states_in)
-{
-	unsigned mask = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		mask |= states_in & 1u << q->backups[i].state ? 1u << i : 0;
-	return mask;
-}
-
-/* Not at once: the owner may take and delete messages inside, while a caller walks over them. */
-void queue_note_due(struct queue *q, struct queue_destination *d)
-{
-	if (d->due == DUE_UNTOLD)
-		return;
-	d->due = DUE_UNTOLD;
-	STAILQ_INSERT_TAIL(&q->due, d, due_next);
-	worker_at_turn_end(q->shared.worker, &q->tell);
-}
+#include "smtpproxy/queue/backup/backup_look.h"
+#include "smtpproxy/queue/stock.h"
+#include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/servers.h"
 
 static void tell_due(struct turn_end *t)
 {
 	struct queue *q = container_of(t, struct queue, tell);
 	struct queue_destination *d;
 
-	while ((d = STAILQ_FIRST(&q->due))) {
-		STAILQ_REMOVE_HEAD(&q->due, due_next);
+	while ((d = STAILQ_FIRST(&q->destinations.due))) {
+		STAILQ_REMOVE_HEAD(&q->destinations.due, due_next);
 		d->due = DUE_NONE;
 		if (d->ready)
 			q->ops->on_due(q->user, d);
 	}
+}
+
+/* Not at once: see destination_note_due(). */
+static void on_due(struct destination_table *t)
+{
+	struct queue *q = container_of(t, struct queue, destinations);
+
+	worker_at_turn_end(q->shared.worker, &q->tell);
 }
 
 static void tell_take(struct turn_end *t)
@@ -85,13 +40,14 @@ static void tell_take(struct turn_end *t)
 	q->ops->on_may_take(q->user);
 }
 
-static void stop_further(struct queue *q)
+static void queue_stop_further(struct queue *q)
 {
 	bool closed = true;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
 		closed &= backup_stop(&q->backups[i]);
-	closed &= queue_spares_stop(q);
+	for (unsigned n = 0; n < q->spares.count; n++)
+		closed &= backup_stop(&q->spares.probes[n]);
 	if (!closed)
 		return;
 	timer_stop(q->timer);
@@ -101,17 +57,7 @@ static void stop_further(struct queue *q)
 	q->ops->on_stopped(q->user);
 }
 
-uint64_t queue_messages(const struct queue *q)
-{
-	return q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
-}
-
-uint64_t queue_mail(const struct queue *q)
-{
-	return queue_messages(q) + q->stats.opaque;
-}
-
-static void flush_further(struct queue *q, int64_t now_ms)
+static void queue_flush_further(struct queue *q, int64_t now_ms)
 {
 	/* Messages that may be in this memory only: backups that came back empty are not filled yet. */
 	const uint64_t unsaved = queue_is_complete(q) ? 0 : queue_mail(q);
@@ -153,59 +99,50 @@ static void on_tick(void *ctx)
 {
 	struct queue *q = ctx;
 	int64_t now_ms = redis_link_clock_ms();
-	const struct item *woken;
 
 	if (q->state == QUEUE_STOPPING) {
-		stop_further(q);
+		queue_stop_further(q);
 		return;
 	}
 	forgive_own_stall(q, now_ms);
 	queue_clock_follow(&q->clock, worker_wall_ms(), now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
-	queue_spares_tick(q, now_ms);
+	spares_tick(q, now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_SEEN) /* not claimed: ask again what it holds */
-			backup_look_again(&q->backups[i]);
-	queue_consider(q);
+			backup_look(&q->backups[i], LOOK_OWNER);
+	servers_consider(q);
 	if (q->state == QUEUE_FLUSHING)
-		flush_further(q, now_ms);
+		queue_flush_further(q, now_ms);
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	destination_sweep(&q->destinations);
-	while ((woken = destination_wake(&q->destinations, queue_now_ms(q))))
-		if (woken->to->ready == 1)
-			queue_note_due(q, woken->to);
-	queue_decided_expire(q);
-	queue_follow_fill(q);
-	queue_orders_repeat(q);
-}
-
-static uint64_t either(uint64_t given, uint64_t usual)
-{
-	return given ? given : usual;
+	while (destination_wake(&q->destinations, queue_now_ms(q)))
+		;
+	store_tick(q);
 }
 
 static void use_defaults(struct queue_conf *c)
 {
-	c->lease_ms = (uint32_t)either(c->lease_ms, 5000);
-	c->heartbeat_ms = (uint32_t)either(c->heartbeat_ms, 250);
-	c->path_timeout_ms = (uint32_t)either(c->path_timeout_ms, 600);
-	c->give_up_ms = (uint32_t)either(c->give_up_ms, 1500);
-	c->replace_ms = (uint32_t)either(c->replace_ms, 60000);
-	c->absent_ms = (uint32_t)either(c->absent_ms, 10000);
-	c->takeover_ms = (uint32_t)either(c->takeover_ms, 15000);
-	c->decided_s = (uint32_t)either(c->decided_s, 3600);
-	c->decided_max = (uint32_t)either(c->decided_max, 1000000);
-	c->destinations_max = (uint32_t)either(c->destinations_max, 1000);
-	c->block_items = (uint32_t)either(c->block_items, 1000);
-	c->defer_most_ms = (uint32_t)either(c->defer_most_ms, 14400000);
-	c->messages_max = (uint32_t)either(c->messages_max, 1000000);
-	c->unstored_bytes_max = either(c->unstored_bytes_max, 32u << 20);
-	c->memory_max = either(c->memory_max, UINT64_MAX);
+	c->lease_ms = c->lease_ms ? c->lease_ms : 5000;
+	c->heartbeat_ms = c->heartbeat_ms ? c->heartbeat_ms : 250;
+	c->path_timeout_ms = c->path_timeout_ms ? c->path_timeout_ms : 600;
+	c->give_up_ms = c->give_up_ms ? c->give_up_ms : 1500;
+	c->replace_ms = c->replace_ms ? c->replace_ms : 60000;
+	c->absent_ms = c->absent_ms ? c->absent_ms : 10000;
+	c->takeover_ms = c->takeover_ms ? c->takeover_ms : 15000;
+	c->decided_s = c->decided_s ? c->decided_s : 3600;
+	c->decided_max = c->decided_max ? c->decided_max : 1000000;
+	c->destinations_max = c->destinations_max ? c->destinations_max : 1000;
+	c->block_items = c->block_items ? c->block_items : 1000;
+	c->defer_most_ms = c->defer_most_ms ? c->defer_most_ms : 14400000;
+	c->messages_max = c->messages_max ? c->messages_max : 1000000;
+	c->unstored_bytes_max = c->unstored_bytes_max ? c->unstored_bytes_max : 32u << 20;
+	c->memory_max = c->memory_max ? c->memory_max : UINT64_MAX;
 }
 
-static void share(struct queue *q)
+static void share_conf(struct queue *q)
 {
 	struct backup_shared *s = &q->shared;
 	uint8_t nonce[16];
@@ -214,6 +151,7 @@ static void share(struct queue *q)
 	sodium_bin2hex(s->nonce, sizeof s->nonce, nonce, sizeof nonce);
 	snprintf(s->owner_key, sizeof s->owner_key, "cssl:{%s}:owner", q->conf.name);
 	snprintf(s->items_key, sizeof s->items_key, "cssl:{%s}:items", q->conf.name);
+	s->ops = &servers_ops;
 	s->user = q;
 	s->heartbeat_ms = q->conf.heartbeat_ms;
 	s->path_timeout_ms = q->conf.path_timeout_ms;
@@ -239,15 +177,15 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	q->state = conf->role == QUEUE_STANDBY ? QUEUE_WATCHING : QUEUE_LOOKING;
 	q->looked_ms = redis_link_clock_ms();
 	queue_clock_begin(&q->clock, worker_wall_ms(), q->looked_ms);
-	STAILQ_INIT(&q->due);
+	q->destinations.on_due = on_due;
 	q->tell.fn = tell_due;
 	q->tell_take.fn = tell_take;
 	q->lease.len_ms = q->conf.lease_ms;
-	share(q);
+	share_conf(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
 	q->shared.seal = seal_create(conf->keys, conf->name);
-	queue_spares_begin(q);
+	spares_begin(q);
 	q->timer = q->shared.seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
 	if (q->timer)
 		return q;
@@ -270,11 +208,11 @@ void queue_destroy(struct queue *q)
 	if (!q)
 		return;
 	assert(!q->timer);
-	for (size_t n = 0; n < q->waiting_count; n++)
-		item_drop(q->waiting[n]);
-	queue_forget_all(q);
+	for (size_t n = 0; n < q->waiting.count; n++)
+		item_drop(q->waiting.items[n]);
+	stock_clear(q);
 	seal_destroy(q->shared.seal);
-	free(q->waiting);
+	free(q->waiting.items);
 	free(q);
 }
 
@@ -282,11 +220,11 @@ void queue_take_over(struct queue *q)
 {
 	if (!q->orders++)
 		q->ordered_ms = redis_link_clock_ms();
-	queue_consider(q);
+	servers_consider(q);
 }
 
 /* Returns the states of messages that it has not answered. */
-static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_stats *out)
+static uint64_t queue_backup_stats_of(const struct backup *b, struct queue_backup_stats *out)
 {
 	const struct change_line *l = &b->line;
 	uint64_t replaces = 0;
@@ -301,7 +239,7 @@ static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_sta
 	for (unsigned n = 0; n < BACKUP_PATHS; n++)
 		out->paths[n] = b->paths[n].stats;
 	for (uint32_t at = 0; at < l->count; at++)
-		replaces += l->ring[(l->first + at) & (l->cap - 1)].kind == CHANGE_REPLACE;
+		replaces += change_at(l, at)->kind == CHANGE_REPLACE;
 	return replaces;
 }
 
@@ -314,7 +252,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];
 
-		const uint64_t replaces = get_backup_stats(b, &out->backups[i]);
+		const uint64_t replaces = queue_backup_stats_of(b, &out->backups[i]);
 
 		out->in_sync += (unsigned)out->backups[i].has_all;
 		if (backup_counts(b) && replaces > out->states_unconfirmed)
@@ -322,7 +260,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	}
 	/* The servers that no place uses, in the order of the file. */
 	for (unsigned n = 0; n < q->spares.count; n++) {
-		const struct backup *b = queue_server(q, n);
+		const struct backup *b = spares_server(q, n);
 		struct queue_spare_stats *s = &out->spares[out->spare_count];
 
 		if (b == &q->backups[0] || b == &q->backups[1])
@@ -331,9 +269,10 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		address_format((const struct sockaddr *)&b->conf->paths[0], s->address);
 		out->spare_count++;
 	}
-	out->messages = queue_messages(q);
+	out->messages = queue_mail(q) - q->stats.opaque;
+	out->decided = q->decided.count;
 	out->bytes = q->items.bytes;
-	out->memory = queue_memory(q);
+	out->memory = item_set_memory(&q->items);
 	out->memory_max = q->conf.memory_max;
 	out->deletes_unconfirmed += q->alone;
 	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();

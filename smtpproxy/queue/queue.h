@@ -17,10 +17,10 @@
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_H
 
 #include "proto/agents_key.h"
-#include "smtpproxy/queue/backup.h"
-#include "smtpproxy/queue/choice.h"
-#include "smtpproxy/queue/content.h"
-#include "smtpproxy/queue/destination.h"
+#include "smtpproxy/queue/backup/backup.h"
+#include "smtpproxy/queue/markers/choice.h"
+#include "smtpproxy/queue/items/content.h"
+#include "smtpproxy/queue/items/destination.h"
 #include "smtpproxy/queue/queue_stats.h"
 
 #define QUEUE_UNCONFIRMED_MAX 1000u
@@ -64,10 +64,10 @@ struct queue_conf {
 
 /* Each may call every function of the queue. */
 struct queue_ops {
-	/* A backup is in sync (again), or queue_is_full() ended: open the listening sockets. */
+	/* A backup is in sync (again), or there is memory again: open the listening sockets. */
 	void (*on_ready)(void *user);
-	/* No backup is in sync, queue_is_full(), or the queue belongs to another gateway: close them. Stored messages
-	 * are still delivered, as long as queue_may_deliver(). */
+	/* No backup is in sync, memory_max is used up, or the queue belongs to another gateway: close them. Stored
+	 * messages are still delivered, as long as queue_may_deliver(). */
 	void (*on_unready)(void *user);
 	/* The line of @d is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct queue_destination *d);
@@ -90,10 +90,8 @@ void queue_destroy(struct queue *q); /* call it after on_stopped; NULL is legal 
 /* The time of day as the queue counts it: the wall clock, but without the jumps when that is set (queue_clock.h). */
 int64_t queue_now_ms(const struct queue *q);
 
-/* Messages can be added. */
-bool queue_is_ready(const struct queue *q);
-/* memory_max is used up, until a tenth of it is free again. */
-bool queue_is_full(const struct queue *q);
+/* 0: messages can be added. QUEUE_NOT_READY. QUEUE_FULL: memory_max is used up, until a tenth of it is free again. */
+int queue_room(const struct queue *q);
 
 /* An operator's order: a standby takes over now; an owner goes on without absent members, or claims servers that came
  * back empty although another gateway may have owned them meanwhile. If no server that answers is complete, it goes on
@@ -182,8 +180,8 @@ struct queue_taken {
 	void *memory;              /* that holds them */
 };
 
-/* 0: as many deletes are unconfirmed as a crash may repeat deliveries: on_may_take tells when a backup has confirmed
- * some, or is given up. While no backup counts there is no bound: nobody could confirm them. Else 1. */
+/* False: as many deletes are unconfirmed as a crash may repeat deliveries: on_may_take tells when a backup has
+ * confirmed some, or is given up. While no backup counts there is no bound: nobody could confirm them. */
 bool queue_may_take(const struct queue *q);
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
  * below; NONE, also when queue_order() stops it: on_due tells when that changes; LATER. */
@@ -194,22 +192,20 @@ int queue_open(struct queue *q, struct queue_taken *t);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */
 void queue_taken_free(struct queue_taken *t);
 
-/* Ask right before each final dot. 1: no other gateway can have the queue: the lease holds; or this one is ALONE, no
- * server answers, and this process was not stopped just now. Else 0. */
+/* Ask right before each final dot. True: no other gateway can have the queue: the lease holds; or this one is ALONE, no
+ * server answers, and this process was not stopped just now. */
 bool queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */
 int queue_done(struct queue *q, uint64_t id);
 /* ATTEMPT: it failed. PART: a part of its recipients got it, and it goes on with the others; this does not count as an
- * attempt. */
-enum queue_step { QUEUE_STEP_ATTEMPT, QUEUE_STEP_PART };
+ * attempt. BEGIN: one more attempt begins with that note; the message stays taken, and @due_ms means nothing. */
+enum queue_step { QUEUE_STEP_ATTEMPT, QUEUE_STEP_PART, QUEUE_STEP_BEGIN };
 
 /* Try again at @due_ms (queue_now_ms()); 0: from the end of its line. @note: for the next attempt (the remaining
  * recipients, the last reply); it replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line
  * unchanged). */
 int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_ms, struct content_bytes note);
-/* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
-int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
 /* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt.
  * IN_DOUBT: the receiver was lost when it could have taken it. CLEAR: a doubt stays. 0 or NONE. */
 int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms, enum queue_past past);
@@ -221,16 +217,15 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 
 /* --- the operator's side --- */
 
-/* Show a message without taking it from its line; queue_taken_free() frees it. 0, NONE, or why it cannot be opened. */
-int queue_look(struct queue *q, uint64_t id, struct queue_taken *out);
-const struct item *queue_find(const struct queue *q, uint64_t id); /* NULL: there is no such message */
-/* A DEFERRED one is due now. 0 or NONE. */
-int queue_try_now(struct queue *q, uint64_t id);
-/* READY or DEFERRED ones wait for queue_release(), over restarts too. 0, NONE, CSSL_E_NO_MEMORY. */
-int queue_hold(struct queue *q, uint64_t id);
-int queue_release(struct queue *q, uint64_t id);
-/* Not one that is being stored or delivered, or PARKED. 0 or NONE. */
-int queue_delete(struct queue *q, uint64_t id);
+/* Show a message without taking it from its line. NULL: there is none. @out may be NULL; else it has the message, and
+ * queue_taken_free() frees it. Its memory is NULL if the message cannot be opened. */
+const struct item *queue_look(const struct queue *q, uint64_t id, struct queue_taken *out);
+/* RETRY: a DEFERRED one is due now. HOLD, RELEASE: READY or DEFERRED ones wait until they are released, over restarts
+ * too. DELETE: not one that is being stored or delivered, or PARKED. */
+enum queue_act { QUEUE_ACT_RETRY, QUEUE_ACT_HOLD, QUEUE_ACT_RELEASE, QUEUE_ACT_DELETE };
+
+/* 0; NONE; HOLD and RELEASE: CSSL_E_NO_MEMORY, or why its state cannot be opened. */
+int queue_act(struct queue *q, uint64_t id, enum queue_act act);
 
 /* Stop or start the deliveries of that destination, which may be unknown yet, and limit them to @rate messages a minute
  * (0: no limit). Deliveries under way go on. The order counts at once. It is kept in the backups: it counts after a

@@ -142,10 +142,11 @@ static struct store *store_begin(struct session *s, const struct smtp_command *c
 static enum smtp_own store_refusal_of_mail(struct session *s, const struct smtp_command *c)
 {
 	struct smtpproxy_counters *counters = s->home->counters;
+	const int room = queue_room(s->home->queue);
 
-	if (!queue_is_ready(s->home->queue))
+	if (room == QUEUE_NOT_READY)
 		return SMTP_OWN_OVERLOADED;
-	if (queue_is_full(s->home->queue)) {
+	if (room == QUEUE_FULL) {
 		counters->queue_full++;
 		return SMTP_OWN_NO_ROOM;
 	}

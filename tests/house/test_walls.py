@@ -44,7 +44,10 @@ WALLS = {
         "": set(),  # counters.h
         "dns": set(),  # no SMTP
         "tls": {"dns"},
-        "queue": {"tls"},  # no sockets of SMTP
+        "queue/items": set(),
+        "queue/markers": {"queue/items"},
+        "queue/backup": {"tls", "queue/items", "queue/markers"},
+        "queue": {"tls", "queue/items", "queue/markers", "queue/backup"},  # no sockets of SMTP
         "events": {""},
         "ledger": {""},
         "policy": {""},
@@ -113,6 +116,8 @@ def test_no_folder_includes_upward():
     ("smtpproxy/outward/onward.h", "smtpproxy/sender/session.h"),
     ("smtpproxy/queue/queue.c", "smtpproxy/sender/session.h"),
     ("smtpproxy/queue/queue.c", "smtpproxy/outward/outward.h"),
+    ("smtpproxy/queue/backup/backup.c", "smtpproxy/queue/queue.h"),
+    ("smtpproxy/queue/items/item.c", "smtpproxy/queue/markers/marker.h"),
     ("bench/measure/report.h", "bench/load/load_result.h"),
     ("bench/server/serve.c", "bench/mail/mail_mark.h"),
 ])

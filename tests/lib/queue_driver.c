@@ -269,22 +269,22 @@ static void command_bounce(int argc, char **argv)
 
 static void command_try(int argc, char **argv)
 {
-	answer(queue_try_now(driver.queue, number(argv[1])));
+	answer(queue_act(driver.queue, number(argv[1]), QUEUE_ACT_RETRY));
 }
 
 static void command_hold(int argc, char **argv)
 {
-	answer(queue_hold(driver.queue, number(argv[1])));
+	answer(queue_act(driver.queue, number(argv[1]), QUEUE_ACT_HOLD));
 }
 
 static void command_release(int argc, char **argv)
 {
-	answer(queue_release(driver.queue, number(argv[1])));
+	answer(queue_act(driver.queue, number(argv[1]), QUEUE_ACT_RELEASE));
 }
 
 static void command_delete(int argc, char **argv)
 {
-	answer(queue_delete(driver.queue, number(argv[1])));
+	answer(queue_act(driver.queue, number(argv[1]), QUEUE_ACT_DELETE));
 }
 
 static void command_may(int argc, char **argv)

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "smtpproxy/queue/backup.h"
+#include "smtpproxy/queue/backup/backup.h"
 
 static json_t *path_stats(const struct queue_path_stats *p)
 {

@@ -19,15 +19,16 @@ int64_t redis_link_clock_ms(void)
 	return now_ms;
 }
 
-void redis_link_text(struct redis_link *l, const char *text)
+/* A text of a request, which may name a function. */
+static void asks(unsigned at, const char *text, size_t len)
 {
 	static const char *const names[] = { FUNCTION_PUT, FUNCTION_REPLACE, FUNCTION_DELETE, FUNCTION_MARK };
-	const unsigned at = l == &b->paths[0].link;
 
 	for (unsigned n = 0; n <= CHANGE_MARK; n++)
-		asked[at][n] += !strcmp(text, names[n]);
-	if (!strcmp(text, FUNCTION_MARK))
-		versions[at] = UINT64_MAX;
+		if (len == strlen(names[n]) && !memcmp(text, names[n], len)) {
+			asked[at][n]++;
+			versions[at] = n == CHANGE_MARK ? UINT64_MAX : versions[at];
+		}
 }
 
 void redis_link_begin(struct redis_link *l, unsigned arguments)
@@ -44,6 +45,7 @@ void redis_link_number(struct redis_link *l, uint64_t number)
 
 void redis_link_argument(struct redis_link *l, const void *data, size_t len)
 {
+	asks(l == &b->paths[0].link, data, len);
 }
 
 void redis_link_end(struct redis_link *l, uint32_t tag)
@@ -129,7 +131,7 @@ void begin(void)
 	q->ready = 1;
 	q->lease.until_ms = 1 << 30;
 	q->shared.epoch = EPOCH;
-	q->shared.marker.version = q->from_version = 5;
+	q->shared.marker.version = q->recovery.version = 5;
 	memcpy(q->shared.marker.members[0], RUN_A, sizeof RUN_A);
 	connected(a, RUN_A);
 	connected(b, RUN_B);
@@ -141,12 +143,18 @@ struct item *comes(uint64_t id)
 {
 	struct item *i = item_add(&q->items, ITEM_MESSAGE, id, calloc(1, 100), 100);
 
-	i->to = destination_get(&q->destinations, "a.example", 9, 1);
+	i->to = destination_get(&q->destinations, "a.example", 9, true);
 	i->to->count++;
-	queue_push(q, CHANGE_PUT, i, true);
+	stock_push(q, CHANGE_PUT, i, true);
 	backup_send(a);
 	backup_send(b);
 	return i;
+}
+
+void is_read(struct backup *s)
+{
+	s->state = BACKUP_CLAIMED;
+	s->shared->ops->on_read(s);
 }
 
 void answers(struct backup *s)
@@ -154,7 +162,7 @@ void answers(struct backup *s)
 	const redisReply done = { .type = REDIS_REPLY_INTEGER };
 
 	while (s->line.calls_count) {
-		backup_call_answered(s, &done);
+		backup_answered(s, ASKED_CALL, now_ms, &done);
 		backup_send(s);
 	}
 }

@@ -3,8 +3,11 @@
 #ifndef CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
 #define CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
 
-#include "smtpproxy/queue/backup_inside.h"
-#include "smtpproxy/queue/queue_inside.h"
+#include "smtpproxy/queue/backup/backup_look.h"
+#include "smtpproxy/queue/backup/functions.h"
+#include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/rivals.h"
+#include "smtpproxy/queue/uniting.h"
 
 #define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -25,6 +28,8 @@ void connected(struct backup *s, const char *run_id);
 void shows_another_key(struct backup *s, const char *run_id, const char *version);
 /* A message of that id. */
 struct item *comes(uint64_t id);
+/* It was claimed, and has shown all that it has. */
+void is_read(struct backup *s);
 /* It answers all that it is asked. */
 void answers(struct backup *s);
 
