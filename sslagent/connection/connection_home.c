@@ -47,7 +47,7 @@ int connection_home_open(struct connection_home *home)
 	home->heap_trim.fn = on_heap_trim;
 	home->window_len = home->conf->limits.window_len;
 	slabs_init(&home->connection_blocks, sizeof(struct connection));
-	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
+	slabs_init(&home->facts_blocks, KEPT_FACTS_BLOCK);
 	service_blocks_init(&home->service_blocks);
 	holdings_init(&home->holdings, home->conf->limits.kept_len / home->self->workers);
 	holdings_init(&home->held, home->holdings.limit);

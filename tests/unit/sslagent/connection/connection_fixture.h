@@ -5,7 +5,7 @@
 #ifndef CSSL_TESTS_UNIT_SSLAGENT_CONNECTION_FIXTURE_H
 #define CSSL_TESTS_UNIT_SSLAGENT_CONNECTION_FIXTURE_H
 
-#include "sslagent/connection/connection_internal.h"
+#include "sslagent/connection/connection_life.h"
 #include "sslagent/counters.h"
 #include "tests/lib/memory_client.h"
 #include "tests/lib/record_forge.h"
