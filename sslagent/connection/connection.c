@@ -11,8 +11,6 @@
 #include "net/log_pace.h"
 #include "net/mutant.h"
 #include "proto/error.h"
-#include "sslagent/cluster/cluster.h"
-#include "sslagent/connection/connection_events.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"

@@ -25,15 +25,12 @@
 #define CSSL_SSLAGENT_CONNECTION_H
 
 #include "net/endpoints.h"
-#include "net/timer.h"
 #include "sslagent/connection/connection_home.h"
-#include "sslagent/connection/carrier.h"
 #include "sslagent/connection/interlude.h"
 #include "sslagent/connection/kept_facts.h"
 #include "sslagent/connection/unopened.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/live.h"
-#include "sslagent/service/service.h"
 
 struct backend;
 

@@ -4,8 +4,6 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_EVENTS_H
 #define CSSL_SSLAGENT_CONNECTION_EVENTS_H
 
-#include "net/stream.h"
-#include "sslagent/backend/backend.h"
 #include "sslagent/connection/connection.h"
 
 /* X(name, text of the log) */

@@ -10,14 +10,11 @@
 
 #include <string.h>
 
-#include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend_pool.h"
 #include "sslagent/cluster/cluster.h"
-#include "sslagent/connection/connection_events.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/counters.h"
-#include "sslagent/tls/client_certificate.h"
 
 #define REPORT_DELAY_MS 20u
 

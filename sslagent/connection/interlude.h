@@ -5,8 +5,6 @@
 #define CSSL_SSLAGENT_CONNECTION_INTERLUDE_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "sslagent/connection/kept_bytes.h"
 

@@ -4,8 +4,6 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_KEPT_FACTS_H
 #define CSSL_SSLAGENT_CONNECTION_KEPT_FACTS_H
 
-#include <stdint.h>
-
 #include "net/slabs.h"
 #include "proto/sess_obj.h"
 

@@ -4,9 +4,6 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_UNOPENED_H
 #define CSSL_SSLAGENT_CONNECTION_UNOPENED_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "proto/tls_record.h"
 #include "sslagent/connection/carrier.h"
 

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "net/fault.h"
-#include "net/handshake_limit.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
@@ -383,7 +381,7 @@ struct connection *connection_open(struct connection_home *home, struct carrier 
 	};
 	c->handshake = handshake_create(c->contexts, listener, &params);
 	if (!c->handshake) {
-		connection_forget(c, END_INTERNAL);
+		connection_forgotten(c, &(struct connection_event){ .reason = END_INTERNAL });
 		return NULL;
 	}
 	connection_home_count_handshakes(home, 1);
@@ -391,6 +389,6 @@ struct connection *connection_open(struct connection_home *home, struct carrier 
 	if (r == 0)
 		return c;
 	*why = r == CSSL_E_FULL ? END_LIMIT_HANDSHAKES : END_INTERNAL;
-	connection_forget(c, *why);
+	connection_forgotten(c, &(struct connection_event){ .reason = *why });
 	return NULL;
 }

@@ -1,7 +1,6 @@
 /* connection_events.c: where the events of a connection come from: its carrier, its backend, timers, and other parts of
  * this agent (connection_happens()). The table in connection_reactions.c names the function that reacts.
  */
-#include "sslagent/connection/connection_events.h"
 
 #include "net/container_of.h"
 #include "net/fault.h"

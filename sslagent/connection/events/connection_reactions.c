@@ -5,7 +5,6 @@
 
 #include "sslagent/connection/beginning/handshaking.h"
 #include "sslagent/connection/beginning/recover.h"
-#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/flow/flow.h"
 #include "sslagent/connection/flow/from_client.h"
 #include "sslagent/connection/flow/words.h"

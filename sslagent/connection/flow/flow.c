@@ -3,7 +3,6 @@
  */
 #include "sslagent/connection/flow/flow.h"
 
-#include "net/log.h"
 #include "sslagent/connection/flow/between.h"
 #include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/from_client.h"

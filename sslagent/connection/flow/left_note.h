@@ -4,9 +4,6 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_LEFT_NOTE_H
 #define CSSL_SSLAGENT_CONNECTION_LEFT_NOTE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "proto/link.pb-c.h"
 #include "sslagent/service/service.h"
 

@@ -234,21 +234,16 @@ void words_finish_if_over(struct connection *c)
 		words_finish(c, LAST_CLOSE_NOTIFY, END_DONE); /* the client will begin nothing more */
 }
 
-/* Nobody awaits a verdict here: the client does not take its last words. Otherwise it ends already. */
-static void words_cut(struct connection *c, enum end_reason reason)
-{
-	if (reason == END_BACKEND_TIMEOUT)
-		connection_end(c, END_IDLE_TIMEOUT, CARRIER_ABORT);
-}
-
 void words_go_on(struct connection *c, struct connection_event *e)
 {
 	if (e->kind == EVENT_ACCEPTED)
 		succession_accepted(c, e);
-	if (e->kind == EVENT_GIVE_UP) /* the carrier comes again because of the same silence */
-		words_cut(c, e->reason);
-	else if (e->kind == EVENT_DEADLINE && c->report != REPORT_NOTHING)
+	if (e->kind == EVENT_DEADLINE && c->report != REPORT_NOTHING)
 		consumed_report(c);
-	else
+	else if (e->kind != EVENT_GIVE_UP)
 		words_say_last(c);
+	else if (e->reason == END_BACKEND_TIMEOUT)
+		/* The carrier comes again because of the same silence. Nobody awaits a verdict here: the client does
+		 * not take its last words. Otherwise it ends already. */
+		connection_end(c, END_IDLE_TIMEOUT, CARRIER_ABORT);
 }

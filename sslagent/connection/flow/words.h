@@ -4,7 +4,6 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_WORDS_H
 #define CSSL_SSLAGENT_CONNECTION_WORDS_H
 
-#include "sslagent/connection/connection_events.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/connection/conversation.h"
 

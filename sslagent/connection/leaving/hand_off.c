@@ -6,7 +6,6 @@
 
 #include "net/fault.h"
 #include "net/mutant.h"
-#include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"

@@ -10,8 +10,6 @@
 #include "net/container_of.h"
 #include "net/fault.h"
 #include "proto/error.h"
-#include "sslagent/cluster/cluster.h"
-#include "sslagent/connection/connection_life.h"
 #include "sslagent/connection/conversation.h"
 #include "sslagent/connection/flow/between.h"
 #include "sslagent/connection/flow/consumed.h"

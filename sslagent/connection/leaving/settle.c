@@ -122,15 +122,24 @@ static void settle_look(struct connection *c)
 
 static const struct interlude_ops settle_ops = { .drop = settle_drop, .look = settle_look };
 
-/* 0 or CSSL_E_NO_MEMORY. */
-static int settle_start(struct connection *c, enum settle_to wanted, const struct ordered_move *order,
+static void settle_cannot(struct connection *c, enum settle_to wanted, enum end_reason reason)
+{
+	if (wanted == SETTLES_TO_END)
+		words_finish(c, LAST_FAREWELL, reason);
+	else
+		hand_off_refuse(c, cssl_strerror(CSSL_E_NO_MEMORY));
+}
+
+static void settle_start(struct connection *c, enum settle_to wanted, const struct ordered_move *order,
 	enum end_reason reason, settle_reached *reached)
 {
 	const uint64_t now_ms = worker_now_ms(c->home->worker), within_ms = order->until_ms - now_ms;
 	struct settling *s = calloc(1, sizeof *s);
 
-	if (!s)
-		return CSSL_E_NO_MEMORY;
+	if (!s) {
+		settle_cannot(c, wanted, reason);
+		return;
+	}
 	*s = (struct settling){ .interlude.ops = &settle_ops,
 		.connection = c,
 		.deadline.fn = settle_on_deadline,
@@ -145,14 +154,12 @@ static int settle_start(struct connection *c, enum settle_to wanted, const struc
 	fault_at("move.settling", NULL, NULL);
 	service_wind_down(&c->service);
 	words_say(c);
-	return 0;
 }
 
 void settle_begin(
 	struct connection *c, enum settle_to wanted, const struct ordered_move *order, settle_reached *reached)
 {
-	if (settle_start(c, wanted, order, END_DONE, reached) < 0)
-		hand_off_refuse(c, cssl_strerror(CSSL_E_NO_MEMORY));
+	settle_start(c, wanted, order, END_DONE, reached);
 }
 
 /* OWNER, at a checkpoint of a service that asks its client to leave: when the client has seen that, and all that it
@@ -161,8 +168,7 @@ static void settle_to_end(struct connection *c, enum end_reason reason)
 {
 	const struct ordered_move order = { .until_ms = worker_now_ms(c->home->worker) + LEAVE_MS };
 
-	if (settle_start(c, SETTLES_TO_END, &order, reason, NULL) < 0)
-		words_finish(c, LAST_FAREWELL, reason);
+	settle_start(c, SETTLES_TO_END, &order, reason, NULL);
 }
 
 /* The end, after the last words of its service. */
