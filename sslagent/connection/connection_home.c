@@ -101,7 +101,7 @@ int connection_table_add(struct table *t, struct connection *c)
 	return table_add(t, &c->by_id, hash_of(&c->id));
 }
 
-static struct connection *find(const struct table *t, const struct connection_id *id, int is_sealing)
+static struct connection *table_find(const struct table *t, const struct connection_id *id, int is_sealing)
 {
 	for (struct table_link *l = table_first(t, hash_of(id)); l; l = table_next(l)) {
 		struct connection *c = container_of(l, struct connection, by_id);
@@ -114,10 +114,10 @@ static struct connection *find(const struct table *t, const struct connection_id
 
 struct connection *connection_table_find(const struct table *t, const struct connection_id *id)
 {
-	return find(t, id, 0);
+	return table_find(t, id, 0);
 }
 
 struct connection *connection_table_find_sealing(const struct table *t, const struct connection_id *id)
 {
-	return find(t, id, 1);
+	return table_find(t, id, 1);
 }

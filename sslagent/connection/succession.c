@@ -186,21 +186,17 @@ static void tell_keys(struct connection *c)
 		c->home->cluster, c->home->worker, &c->id, &at, live_position(c->live).read_generation, SEEN_NO_DOUBT);
 }
 
-/* From the commit on RAgent knows of the new keys, and no owner may use older ones. */
-static void commit_keys(struct connection *c, uint32_t write_generation)
-{
-	live_committed(c->live, write_generation);
-	if (live_due(c->live) != LIVE_WAITS_FOR_COMMIT && carrier_moves(c->carrier) && !mutant("commit-untold"))
-		tell_keys(c);
-}
-
 void succession_accepted(struct connection *c, struct connection_event *e)
 {
 	c->drained = e->accepted->drained;
-	if (c->live && live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
-		commit_keys(c, e->accepted->write_generation);
-	else if (c->live)
-		live_committed(c->live, e->accepted->write_generation);
-	if (c->live && c->keys_told == KEYS_UNTOLD)
+	if (!c->live)
+		return;
+	const bool waited = live_due(c->live) == LIVE_WAITS_FOR_COMMIT;
+	live_committed(c->live, e->accepted->write_generation);
+	/* from the commit on RAgent knows of the new keys, and no owner may use older ones */
+	const bool is_commit = waited && live_due(c->live) != LIVE_WAITS_FOR_COMMIT;
+	if (is_commit && carrier_moves(c->carrier) && !mutant("commit-untold"))
+		tell_keys(c);
+	if (c->keys_told == KEYS_UNTOLD)
 		tell_keys(c);
 }

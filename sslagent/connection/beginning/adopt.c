@@ -18,7 +18,6 @@
 #include "sslagent/connection/beginning/recover.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/connection/conversation.h"
-#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 
@@ -35,13 +34,14 @@ struct adoption {
 	enum live_start start;
 	enum claim_start claimed;
 	Cssl__LinkAdopted__Source source;
-	struct connection *frozen; /* this agent's own; its backend half comes with it */
+	struct connection *frozen;        /* this agent's own; its backend half comes with it */
+	Cssl__LinkRefused__Reason reason; /* of a refusal */
 	const char *detail;
 };
 
-static int adopt_refuse(struct adoption *a, Cssl__LinkRefused__Reason *reason, Cssl__LinkRefused__Reason why, int error)
+static int adopt_refuse(struct adoption *a, Cssl__LinkRefused__Reason reason, int error)
 {
-	*reason = why;
+	a->reason = reason;
 	a->detail = cssl_strerror(error);
 	return error;
 }
@@ -129,7 +129,7 @@ static bool begins_where_it_froze(const struct adoption *a)
 	       a->part.write_sequence == a->at.write_sequence;
 }
 
-/* Without the proof of a freeze the last owner counts as lost, whatever cause RAgent names. */
+/* Without the proof of a freeze the last owner counts as lost, whatever cause RAgent names (law 5). */
 static enum live_start choose_start(struct connection_home *home, const struct adoption *a)
 {
 	if (mutant("freeze-not-proved"))
@@ -148,8 +148,8 @@ static enum claim_start claim_start(const struct adoption *a)
 											   : CLAIM_IN_DOUBT;
 }
 
-/* The last step before it owns the connection. */
-static int adopt_claim(const struct connection *c, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+/* The last step before it owns the connection: no epoch is used twice (law 2), and no nonce in doubt (law 5). */
+static int adopt_claim(const struct connection *c, struct adoption *a)
 {
 	a->claimed = claim_start(a);
 	const struct seen_claim to_own = { .at = { (uint16_t)a->id->epoch, a->at.write_generation,
@@ -162,10 +162,10 @@ static int adopt_claim(const struct connection *c, struct adoption *a, Cssl__Lin
 
 	switch (r) {
 	case 0: return 0;
-	case CSSL_E_REPLAY: return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__EPOCH_OLD, r);
-	case CSSL_E_UNSAFE: return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE, r);
-	case CSSL_E_EXPIRED: return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
-	default: return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__BUSY, r);
+	case CSSL_E_REPLAY: return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__EPOCH_OLD, r);
+	case CSSL_E_UNSAFE: return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE, r);
+	case CSSL_E_EXPIRED: return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+	default: return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__BUSY, r);
 	}
 }
 
@@ -215,29 +215,29 @@ static bool has_spoken(const struct adoption *a)
 	return a->at.read_generation > 0 || a->at.read_sequence > finished || a->id->position->offset > 0;
 }
 
-static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+static int adopt_into(struct connection *c, struct adoption *a)
 {
 	int r = kept_facts_keep(&c->facts, &c->home->facts_blocks, &a->obj);
 
 	if (r < 0)
-		return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__INTERNAL, r);
+		return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__INTERNAL, r);
 	c->epoch = (uint16_t)a->id->epoch;
 	r = live_create(c->home->live_pool, &a->part, a->obj.facts.cipher_suite, &a->at, c->epoch, a->start, &c->live);
 	if (r == CSSL_E_UNSAFE)
-		return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE, r);
+		return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE, r);
 	if (r < 0)
-		return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+		return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
 	connection_choose_service(c, &a->obj.facts);
 	adopt_state(c, a->id);
 	r = adopt_backend(c, a);
 	if (r < 0)
-		return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r);
+		return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r);
 	if (!c->backend && has_spoken(a))
 		service_strand(&c->service);
-	return adopt_claim(c, a, reason);
+	return adopt_claim(c, a);
 }
 
-static int adopt_find(struct connection_home *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+static int adopt_find(struct connection_home *home, struct adoption *a)
 {
 	int r = find_live_part(home, a);
 
@@ -245,12 +245,12 @@ static int adopt_find(struct connection_home *home, struct adoption *a, Cssl__Li
 		cluster_note(home->cluster, &a->connection, &(struct seen_mark){ .epoch = (uint16_t)a->id->epoch });
 	if (r < 0) {
 		count(COUNT_ADOPTS_UNPROVEN);
-		return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+		return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
 	}
 	/* the listener decides service, backend and protocol: RAgent must not choose another one */
 	if (strcmp(a->obj.facts.listener, a->id->listener) != 0 && !mutant("listener-unchecked")) {
 		count(COUNT_ADOPTS_OTHER_LISTENER);
-		return adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, CSSL_E_MISMATCH);
+		return adopt_refuse(a, CSSL__LINK_REFUSED__REASON__COPY_BAD, CSSL_E_MISMATCH);
 	}
 	a->made_ms = cluster_made_ms(home->cluster, &a->part);
 	a->start = choose_start(home, a);
@@ -273,25 +273,24 @@ static void leave_parked(struct connection_home *home, const struct adoption *a)
 }
 
 /* Afterwards the connection exists and is owner, or nothing has changed but that an owner without a link is gone. */
-static struct connection *adopt_proven(
-	struct connection_home *home, struct carrier *carrier, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+static struct connection *adopt_proven(struct connection_home *home, struct carrier *carrier, struct adoption *a)
 {
 	const struct tls_listener *listener = tls_listener_find(home->contexts, a->id->listener);
 
 	if (!listener) {
-		adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, CSSL_E_NOT_FOUND);
+		adopt_refuse(a, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, CSSL_E_NOT_FOUND);
 		return NULL;
 	}
-	if (adopt_find(home, a, reason) < 0)
+	if (adopt_find(home, a) < 0)
 		return NULL;
 	leave_parked(home, a);
 	struct connection *c =
 		connection_create(home, carrier, listener, &a->connection, a->id->endpoints, CONNECTION_ADOPTING);
 	if (!c) {
-		adopt_refuse(a, reason, CSSL__LINK_REFUSED__REASON__BUSY, CSSL_E_NO_MEMORY);
+		adopt_refuse(a, CSSL__LINK_REFUSED__REASON__BUSY, CSSL_E_NO_MEMORY);
 		return NULL;
 	}
-	if (adopt_into(c, a, reason) < 0) {
+	if (adopt_into(c, a) < 0) {
 		connection_forget(c, END_MOVE_FAILED);
 		return NULL;
 	}
@@ -305,7 +304,7 @@ static const enum agent_counter by_source[] = {
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_FROZEN] = COUNT_ADOPTED_FROM_FROZEN,
 };
 
-static void log_refusal(struct connection_home *home, const struct adoption *a, Cssl__LinkRefused__Reason reason)
+static void log_refusal(struct connection_home *home, const struct adoption *a)
 {
 	uint64_t now_ms = worker_now_ms(home->worker);
 	enum log_level level = LOG_DEBUG;
@@ -316,7 +315,7 @@ static void log_refusal(struct connection_home *home, const struct adoption *a, 
 		level = LOG_WARNING;
 	}
 	log_event(level, &a->connection, "adopt refused", "epoch=%u reason=%s detail=%s", a->id->epoch,
-		link_refusal_name(reason), a->detail);
+		link_refusal_name(a->reason), a->detail);
 }
 
 static void note_adopted(const struct adoption *a)
@@ -333,7 +332,6 @@ static void note_adopted(const struct adoption *a)
 struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id)
 {
 	struct adoption a = { .id = id };
-	Cssl__LinkRefused__Reason reason;
 	Cssl__LinkAdopted adopted = CSSL__LINK_ADOPTED__INIT;
 
 	if (check_ssl_id(id) < 0) {
@@ -344,12 +342,12 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 	memcpy(a.connection.bytes, id->connection_id.data, CONNECTION_ID_LEN);
 	a.at = (struct live_position){ id->position->read_generation, id->position->write_generation,
 		id->position->read_sequence, id->position->write_sequence };
-	struct connection *c = adopt_proven(home, carrier, &a, &reason);
+	struct connection *c = adopt_proven(home, carrier, &a);
 	sess_obj_destroy(&a.obj);
 	live_part_wipe(&a.part);
 	if (!c) {
-		log_refusal(home, &a, reason);
-		carrier->ops->refused(carrier, reason, a.detail);
+		log_refusal(home, &a);
+		carrier->ops->refused(carrier, a.reason, a.detail);
 		return NULL;
 	}
 	if (a.frozen) { /* its state continues under the new epoch and stream; DETACH will still come on the old one */
@@ -368,7 +366,6 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 	const struct seen_mark at = succession_mark(c);
 	cluster_tell_adopted(home->cluster, home->worker, &c->id, &at, a.at.read_generation,
 		a.claimed == CLAIM_IN_DOUBT ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT);
-	consumed_stand_here(c); /* RAgent knows of the new owner */
 	recover_or_start(c, id);
 	return c->state == CONNECTION_ENDED ? NULL : c;
 }

@@ -51,7 +51,7 @@ static void recover_drop(struct interlude *i)
 }
 
 /* 0 and *out if the cut answer may continue. Else negative. */
-static int recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out)
+static int recover_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out)
 {
 	uint64_t around = live_overhead(c->live);
 	uint8_t note[SERVICE_NOTE_MAX];
@@ -287,7 +287,7 @@ static int recover_start(struct connection *c, const Cssl__LinkSslId *id)
 	c->interlude = &r->interlude;
 	r->exposed = id->exposed_records;
 	r->fate = id->fate;
-	if (recall(c, id, &r->recall) < 0)
+	if (recover_recall(c, id, &r->recall) < 0)
 		r->recall = NULL;
 	connection_to(c, CONNECTION_RECOVERING);
 	return 0;
@@ -385,6 +385,7 @@ static void recover_answer(struct connection *c, const Cssl__LinkSslId *id)
 
 void recover_or_start(struct connection *c, const Cssl__LinkSslId *id)
 {
+	consumed_stand_here(c);
 	/* a conversation that came along was not cut */
 	if (between_own(c) < 0)
 		recover_not(c, END_INTERNAL);

@@ -6,7 +6,7 @@
 
 #include "sslagent/connection/connection_events.h"
 
-/* OWNER by SSL_ID: recover what was cut, or start at once. May end the connection. */
+/* OWNER by SSL_ID, and RAgent knows of it: recover what was cut, or start at once. May end the connection. */
 void recover_or_start(struct connection *c, const Cssl__LinkSslId *id);
 
 connection_reaction recover_takes; /* RECOVERING: records, bytes of the backend, its end */

@@ -213,6 +213,8 @@ void flow_go_on(struct connection *c)
 {
 	if (!connection_serves(c))
 		return;
+	/* What is due comes first, because nothing is sealed before it (law 6). The backend is read last: only then it
+	 * is known how much room its answer has. */
 	words_say_due(c);
 	if (connection_serves(c) && service_stands_between(&c->service))
 		between_step(c);

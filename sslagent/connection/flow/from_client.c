@@ -39,7 +39,7 @@ static void from_client_violated(struct connection *c, enum tls_alert alert, enu
 }
 
 /* A bare FIN. After close_notify it means nothing new: the client may still read. Half a request must not pass for a
- * complete one. */
+ * complete one (law 9), nor half an answer (law 8). */
 static void from_client_went(struct connection *c)
 {
 	if (c->from_client == HALF_CLOSED)

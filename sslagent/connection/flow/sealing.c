@@ -110,6 +110,7 @@ size_t sealing_seal(struct connection *c, const uint8_t *data, size_t len)
 	count_by(COUNT_RECORDS_SEALED, records);
 	fault_at("answer.sealed", NULL, NULL);
 	count_by(COUNT_BYTES_TO_CLIENT, used);
+	/* what the frame says of its records is committed with them (law 3) */
 	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
 	if (flags)
 		c->delivered = DELIVERED_SOME;

@@ -169,7 +169,7 @@ static void say_last_and_end(struct connection *c, enum last_words wanted)
 /* If they are allowed now. */
 static void words_say_last(struct connection *c)
 {
-	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT || !replies_are_said(c))
+	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT || !replies_are_said(c)) /* law 6 */
 		return;
 	if (c->state == CONNECTION_ENDED)
 		return;

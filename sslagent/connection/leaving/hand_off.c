@@ -2,7 +2,6 @@
 #include "sslagent/connection/leaving/hand_off.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "net/fault.h"
 #include "net/mutant.h"
@@ -14,12 +13,8 @@
 static void say_forged(struct connection *c)
 {
 	static const uint8_t forged[TLS_RECORD_HEADER_LEN + 32] = { TLS_APPLICATION_DATA, 3, 3, 0, 32 };
-	uint8_t *room = c->carrier->ops->reserve(c->carrier, sizeof forged);
 
-	if (!room)
-		return;
-	memcpy(room, forged, sizeof forged);
-	c->carrier->ops->send(c->carrier, sizeof forged, 0);
+	connection_send(c, forged, sizeof forged, 0);
 }
 
 void hand_off_connection(struct connection *c, Cssl__BackendHalf backend, enum heir heir)
@@ -32,8 +27,8 @@ void hand_off_connection(struct connection *c, Cssl__BackendHalf backend, enum h
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return;
 	}
-	assert(!c->head); /* it is at a checkpoint, or a backend has it */
-	live_freeze(c->live, &part);
+	assert(!c->head);            /* it is at a checkpoint, or a backend has it */
+	live_freeze(c->live, &part); /* from here on it can seal nothing (law 7) */
 	cluster_leave(c->home->cluster, &c->id, c->epoch);
 	part.read_sequence -= connection_holds(c) ? 1 : 0; /* its record is sent again, too */
 	connection_to(c, CONNECTION_FROZEN);

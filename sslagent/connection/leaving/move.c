@@ -249,6 +249,7 @@ void move_order(struct connection *c, struct connection_event *e)
 		hand_off_refuse(c, "no connection to the backend");
 		return;
 	}
+	/* a backend connection that nobody waits for stays behind, unless only it can go on with the conversation */
 	bool can_pass = cluster_can_pass_to(c->home->cluster, move->target);
 	const bool is_alone = conversation_is_tied(c);
 	if (c->backend && conversation_backend_may_stay(c) && !is_alone)

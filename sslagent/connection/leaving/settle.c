@@ -194,6 +194,6 @@ void settle_give_up(struct connection *c, struct connection_event *e)
 		settle_part(c, e->reason);
 	else if (c->state == CONNECTION_OWNER && e->reason != END_OVERLOADED && conversation_is_tied(c))
 		settle_to_end(c, e->reason);
-	else
+	else /* close_notify would certify that nothing was cut off (law 8) */
 		words_finish(c, conversation_cuts_nothing(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
 }
