@@ -8,6 +8,7 @@
 
 #include "conf/memory.h"
 #include "net/audit.h"
+#include "net/container_of.h"
 #include "net/log_pace.h"
 #include "net/mutant.h"
 #include "proto/error.h"
@@ -67,7 +68,7 @@ struct connection *connection_create(struct connection_home *home, struct carrie
 	*c = (struct connection){
 		.home = home, .carrier = carrier, .listener = listener, .id = *id, .epoch = 1, .state = (uint8_t)first
 	};
-	c->deadline.fn = connection_on_deadline;
+	c->deadline.fn = home->up->on_deadline;
 	if (endpoints_from_message(&c->endpoints, endpoints) < 0 || connection_table_add(&home->table, c) < 0) {
 		endpoints_clear(&c->endpoints);
 		slabs_give(&home->connection_blocks, c);
@@ -105,7 +106,8 @@ void connection_drop_handshake(struct connection *c)
 	handshake_limit_leave(c->home->handshake_places, handshake_place(c->handshake));
 	handshake_destroy(c->handshake);
 	c->handshake = NULL;
-	connection_home_trim_heap(c->home);
+	if (!deadline_is_set(&c->home->heap_trim)) /* what further ones do not need goes back to the kernel soon */
+		deadline_set(c->home->worker, &c->home->heap_trim, HEAP_TRIM_MS);
 }
 
 static void release_handshake(struct connection *c, enum end_reason reason)
@@ -308,4 +310,41 @@ void connection_account(const struct connection *c, struct connection_account *o
 		out->facts = o.facts;
 		sess_obj_destroy(&o);
 	}
+}
+
+/* --- the table --- */
+
+/* Ids are random. */
+static uint64_t hash_of(const struct connection_id *id)
+{
+	uint64_t hash;
+
+	memcpy(&hash, id->bytes, sizeof hash);
+	return hash;
+}
+
+int connection_table_add(struct table *t, struct connection *c)
+{
+	return table_add(t, &c->by_id, hash_of(&c->id));
+}
+
+static struct connection *table_find(const struct table *t, const struct connection_id *id, int is_sealing)
+{
+	for (struct table_link *l = table_first(t, hash_of(id)); l; l = table_next(l)) {
+		struct connection *c = container_of(l, struct connection, by_id);
+		const int seals = c->live && c->state != CONNECTION_FROZEN;
+		if (memcmp(&c->id, id, sizeof *id) == 0 && (seals || !is_sealing))
+			return c;
+	}
+	return NULL;
+}
+
+struct connection *connection_table_find(const struct table *t, const struct connection_id *id)
+{
+	return table_find(t, id, 0);
+}
+
+struct connection *connection_table_find_sealing(const struct table *t, const struct connection_id *id)
+{
+	return table_find(t, id, 1);
 }

@@ -82,11 +82,7 @@ extern const struct connection_table_cell connection_reactions[EVENT_COUNT][CONN
 
 extern const char *const connection_event_names[EVENT_COUNT];
 
-/* Find the reaction and call it. May end the connection. */
-void connection_happens(struct connection *c, struct connection_event *e);
-
-/* What backend connections and the connection's deadline call. */
-extern const struct backend_user_ops connection_backend_ops;
-void connection_on_deadline(struct deadline *d);
+/* For connection_home_open(). */
+extern const struct connection_upward connection_upward;
 
 #endif

@@ -122,7 +122,7 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 	fill_tls(&facts, ja4, &header);
 	if (certificate_words_read(facts.certificate, facts.certificate_len, &words) == 0)
 		fill_certificate(&facts, &words, &header);
-	struct backend *b = backend_connect(&c->home->backend_home, conf, &header, &connection_backend_ops, c);
+	struct backend *b = backend_connect(&c->home->backend_home, conf, &header, c->home->up->backend, c);
 	certificate_words_clear(&words);
 	sess_obj_destroy(&facts);
 	return b;
@@ -155,7 +155,7 @@ static int connect_backend(struct connection *c, const struct conf_backend *conf
 	c->backend_age = BACKEND_NEW;
 	c->backend = conf->proxy_v2 == CONF_ON
 			     ? connect_with_header(c, conf)
-			     : backend_connect(&c->home->backend_home, conf, NULL, &connection_backend_ops, c);
+			     : backend_connect(&c->home->backend_home, conf, NULL, c->home->up->backend, c);
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	count(COUNT_BACKEND_CONNECTS);
@@ -172,7 +172,7 @@ static int get_backend(struct connection *c)
 			     : NULL;
 	if (!c->backend)
 		return connect_backend(c, conf);
-	backend_bind(c->backend, &connection_backend_ops, c);
+	backend_bind(c->backend, c->home->up->backend, c);
 	c->backend_age = BACKEND_KEPT;
 	count(COUNT_BACKEND_REUSED);
 	return 0;
@@ -326,7 +326,7 @@ int conversation_restore(struct connection *c, struct passed_backend *p)
 	if (!conf)
 		return CSSL_E_MISMATCH;
 	p->fd = -1;
-	c->backend = backend_open_fd(&c->home->backend_home, conf, fd, &connection_backend_ops, c);
+	c->backend = backend_open_fd(&c->home->backend_home, conf, fd, c->home->up->backend, c);
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	enum conf_service kind = c->service.kind;

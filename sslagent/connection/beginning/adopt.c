@@ -185,7 +185,7 @@ static int adopt_backend(struct connection *c, struct adoption *a)
 			return CSSL_E_NOT_FOUND;
 		c->backend = a->frozen->backend;
 		a->frozen->backend = NULL;
-		backend_bind(c->backend, &connection_backend_ops, c);
+		backend_bind(c->backend, c->home->up->backend, c);
 		service_take(&c->service, &a->frozen->service);
 		return 0;
 	}
@@ -257,6 +257,11 @@ static int adopt_find(struct connection_home *home, struct adoption *a)
 	return 0;
 }
 
+static void adopt_forget(struct connection *c, enum end_reason reason)
+{
+	c->home->up->happens(c, &(struct connection_event){ .kind = EVENT_FORGET, .reason = reason });
+}
+
 /* Its link is lost. It waits for the next one, but RAgent does not ask it to go on there: RAgent counts it as lost. The
  * agent remembers what RAgent has confirmed, and adopt_claim() refuses to begin below that. The rest may be lost with
  * the link, so an honest RAgent may ask for a part of it. An owner on another worker still counts as one: RAgent asks
@@ -268,7 +273,7 @@ static void leave_parked(struct connection_home *home, const struct adoption *a)
 	if (!own || own->carrier->pace != CARRIER_PAUSED || own->epoch >= a->id->epoch)
 		return;
 	struct carrier *parked = own->carrier;
-	connection_forget(own, END_AGENT_LOST);
+	adopt_forget(own, END_AGENT_LOST);
 	parked->ops->retire(parked);
 }
 
@@ -291,7 +296,7 @@ static struct connection *adopt_proven(struct connection_home *home, struct carr
 		return NULL;
 	}
 	if (adopt_into(c, a) < 0) {
-		connection_forget(c, END_MOVE_FAILED);
+		adopt_forget(c, END_MOVE_FAILED);
 		return NULL;
 	}
 	connection_to(c, CONNECTION_OWNER);
@@ -352,7 +357,7 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 	}
 	if (a.frozen) { /* its state continues under the new epoch and stream; DETACH will still come on the old one */
 		struct carrier *old = a.frozen->carrier;
-		connection_forget(a.frozen, END_DONE);
+		adopt_forget(a.frozen, END_DONE);
 		old->ops->retire(old);
 	}
 	note_adopted(&a);

@@ -317,7 +317,9 @@ static void handshaking_unpark(struct connection *c, enum session_answer answer)
 
 static void handshaking_on_pulled(void *ctx, enum session_answer answer)
 {
-	connection_happens(ctx, &(struct connection_event){ .kind = EVENT_PULLED, .answer = answer });
+	struct connection *c = ctx;
+
+	c->home->up->happens(c, &(struct connection_event){ .kind = EVENT_PULLED, .answer = answer });
 }
 
 void handshaking_takes(struct connection *c, struct connection_event *e)

@@ -1,5 +1,5 @@
 /* connection_events.c: where the events of a connection come from: its carrier, its backend, timers, and other parts of
- * this agent (connection_happens()). The table in connection_reactions.c names the function that reacts.
+ * this agent (connection_upward). The table in connection_reactions.c names the function that reacts.
  */
 
 #include "net/container_of.h"
@@ -37,7 +37,7 @@ static inline void react(struct connection *c, struct connection_event *e)
 	cell->fn(c, e);
 }
 
-void connection_happens(struct connection *c, struct connection_event *e)
+static void happens(struct connection *c, struct connection_event *e)
 {
 	react(c, e);
 }
@@ -160,7 +160,7 @@ void connection_take_turn(void *connection)
 	react_and_weigh(connection, &(struct connection_event){ .kind = EVENT_TURN });
 }
 
-void connection_on_deadline(struct deadline *d)
+static void on_deadline(struct deadline *d)
 {
 	react_and_weigh(
 		container_of(d, struct connection, deadline), &(struct connection_event){ .kind = EVENT_DEADLINE });
@@ -199,9 +199,15 @@ static void foresee_backend(const void *user)
 	prefetch(c->service.state, STATE_PREFETCHED);
 }
 
-const struct backend_user_ops connection_backend_ops = {
+static const struct backend_user_ops backend_ops = {
 	.on_data = on_backend_data,
 	.foresee = foresee_backend,
 	.on_written = on_backend_written,
 	.on_end = on_backend_end,
+};
+
+const struct connection_upward connection_upward = {
+	.backend = &backend_ops,
+	.on_deadline = on_deadline,
+	.happens = happens,
 };

@@ -310,8 +310,7 @@ void from_client_open(struct connection *c, struct connection_event *e)
 		open_record(c, &e->records.first[used]);
 	if (used)
 		from_client_opened(c);
-	const enum connection_state now = (enum connection_state)c->state;
-	if (used < e->records.count && connection_reactions[EVENT_RECORDS][now].verdict != EVENT_IGNORED)
+	if (used < e->records.count && connection_serves(c))
 		from_client_keep_rest(c, e, used);
 	connection_look(c); /* the client may have answered a PING of the agent */
 }

@@ -106,7 +106,7 @@ static void pass_on_answer(void *ctx, int error)
 
 	pass->step = PASS_ANSWERED;
 	if (pass->connection)
-		connection_happens(
+		pass->connection->home->up->happens(
 			pass->connection, &(struct connection_event){ .kind = EVENT_PASSED, .error = error });
 	else
 		free(pass);

@@ -59,7 +59,7 @@ static void settle_on_deadline(struct deadline *d)
 {
 	const struct settling *s = container_of(d, struct settling, deadline);
 
-	connection_happens(s->connection, &(struct connection_event){ .kind = EVENT_SETTLING_LATE });
+	s->connection->home->up->happens(s->connection, &(struct connection_event){ .kind = EVENT_SETTLING_LATE });
 }
 
 void settle_is_late(struct connection *c, struct connection_event *e)

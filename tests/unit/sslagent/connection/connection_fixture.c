@@ -1,11 +1,8 @@
 /* connection_fixture.c: see connection_fixture.h. */
 #include "tests/unit/sslagent/connection/connection_fixture.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <sodium.h>
 

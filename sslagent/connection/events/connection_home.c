@@ -1,8 +1,5 @@
-/* connection_home.c: builds the objects that a worker's connections share, and takes them down; and finds connections
- * by id. */
+/* connection_home.c: builds the objects that a worker's connections share, and takes them down. */
 #include "sslagent/connection/connection_home.h"
-
-#include <string.h>
 
 #include "net/container_of.h"
 #include "net/handshake_limit.h"
@@ -10,11 +7,9 @@
 #include "net/secret_heap.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend_pool.h"
-#include "sslagent/connection/connection.h"
+#include "sslagent/connection/connection_events.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/tls_contexts.h"
-
-#define HEAP_TRIM_MS 5000
 
 static void bury_all(struct turn_end *t)
 {
@@ -35,14 +30,9 @@ static void on_heap_trim(struct deadline *d)
 		deadline_set(home->worker, d, HEAP_TRIM_MS);
 }
 
-void connection_home_trim_heap(struct connection_home *home)
-{
-	if (!deadline_is_set(&home->heap_trim))
-		deadline_set(home->worker, &home->heap_trim, HEAP_TRIM_MS);
-}
-
 int connection_home_open(struct connection_home *home)
 {
+	home->up = &connection_upward;
 	home->burial.fn = bury_all;
 	home->heap_trim.fn = on_heap_trim;
 	home->window_len = home->conf->limits.window_len;
@@ -85,39 +75,4 @@ void connection_home_release(struct connection_home *home)
 	slabs_clear(&home->connection_blocks);
 	tls_contexts_unref(home->contexts);
 	table_clear(&home->table);
-}
-
-/* Ids are random. */
-static uint64_t hash_of(const struct connection_id *id)
-{
-	uint64_t hash;
-
-	memcpy(&hash, id->bytes, sizeof hash);
-	return hash;
-}
-
-int connection_table_add(struct table *t, struct connection *c)
-{
-	return table_add(t, &c->by_id, hash_of(&c->id));
-}
-
-static struct connection *table_find(const struct table *t, const struct connection_id *id, int is_sealing)
-{
-	for (struct table_link *l = table_first(t, hash_of(id)); l; l = table_next(l)) {
-		struct connection *c = container_of(l, struct connection, by_id);
-		const int seals = c->live && c->state != CONNECTION_FROZEN;
-		if (memcmp(&c->id, id, sizeof *id) == 0 && (seals || !is_sealing))
-			return c;
-	}
-	return NULL;
-}
-
-struct connection *connection_table_find(const struct table *t, const struct connection_id *id)
-{
-	return table_find(t, id, 0);
-}
-
-struct connection *connection_table_find_sealing(const struct table *t, const struct connection_id *id)
-{
-	return table_find(t, id, 1);
 }
