@@ -102,6 +102,23 @@ enum backend_age { BACKEND_NEW, BACKEND_KEPT };
 /* May the next record be opened? WAITS: a KeyUpdate came too early (flow/consumed.h). */
 enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
 
+/* ENDING: of words.c only. */
+struct words {
+	uint8_t last;   /* enum last_words, sealed as soon as that is allowed */
+	uint8_t reason; /* of the end: goes with the last record */
+};
+
+/* Of consumed.c; others read it, and words.c and from_client.c let a client go on. */
+struct consumed {
+	struct consumed_mark awaited; /* the next mark that @written will reach */
+	struct consumed_mark newest;  /* the point up to which records are opened */
+	struct consumed_mark reached;
+	uint64_t reported_bytes; /* record bytes that the carrier knows as consumed */
+	uint8_t report;          /* enum consumed_report */
+	uint8_t pace;            /* enum client_pace */
+	uint8_t pace_told;       /* enum client_pace, as the carrier knows it */
+};
+
 /* Not opaque, because its own parts share it. Other code reads @state only. */
 struct connection {
 	struct connection_home *home;
@@ -110,19 +127,15 @@ struct connection {
 	struct tls_contexts *contexts; /* referenced */
 	struct table_link by_id;       /* in the table of its home */
 	struct connection_id id;
-	uint8_t state;            /* enum connection_state */
-	uint8_t from_client;      /* enum half */
-	uint8_t from_backend;     /* enum half */
-	uint8_t disposition;      /* Cssl__LinkOpen__Disposition */
-	uint8_t report;           /* enum consumed_report */
-	uint8_t tail;             /* enum tail */
-	uint8_t delivered;        /* enum delivered */
-	uint8_t end_reason;       /* ENDING: goes with the last record */
-	uint8_t last_words;       /* ENDING: enum last_words, sealed as soon as that is allowed */
-	uint8_t keys_told;        /* enum keys_told */
-	uint8_t client_pace;      /* enum client_pace */
-	uint8_t client_pace_told; /* enum client_pace, as the carrier knows it */
-	uint8_t backend_age;      /* enum backend_age */
+	uint8_t state;        /* enum connection_state */
+	uint8_t from_client;  /* enum half */
+	uint8_t from_backend; /* enum half */
+	uint8_t disposition;  /* Cssl__LinkOpen__Disposition */
+	uint8_t tail;         /* enum tail */
+	uint8_t delivered;    /* enum delivered */
+	struct words words;
+	uint8_t keys_told;   /* enum keys_told */
+	uint8_t backend_age; /* enum backend_age */
 	uint16_t epoch;
 	uint32_t head_number;           /* number of the request whose head is incomplete */
 	uint32_t keys_told_ms;          /* likewise: when peers heard of a KeyUpdate of ours */
@@ -144,17 +157,14 @@ struct connection {
 
 	/* from the client */
 	struct unopened input;
-	struct frame_violation bad;    /* TAIL_VIOLATION */
-	uint32_t skip;                 /* so many plaintext bytes of the next data record are at the backend already */
-	uint32_t handshake_ns;         /* time that the handshake took */
-	uint64_t client_records;       /* opened, or used by the handshake */
-	uint64_t record_bytes;         /* bytes of these */
-	uint64_t to_backend;           /* bytes given to the backend so far, or kept in @head for it */
-	uint64_t written;              /* bytes of these that its socket has taken */
-	struct consumed_mark awaited;  /* the next mark that @written will reach */
-	struct consumed_mark newest;   /* the point up to which records are opened */
-	struct consumed_mark consumed; /* reached */
-	uint64_t reported_bytes;       /* record bytes that the carrier knows as consumed */
+	struct frame_violation bad; /* TAIL_VIOLATION */
+	uint32_t skip;              /* so many plaintext bytes of the next data record are at the backend already */
+	uint32_t handshake_ns;      /* time that the handshake took */
+	uint64_t client_records;    /* opened, or used by the handshake */
+	uint64_t record_bytes;      /* bytes of these */
+	uint64_t to_backend;        /* bytes given to the backend so far, or kept in @head for it */
+	uint64_t written;           /* bytes of these that its socket has taken */
+	struct consumed consumed;
 
 	/* to the client */
 	uint64_t sent, drained; /* bytes of records */

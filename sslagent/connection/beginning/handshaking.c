@@ -235,9 +235,9 @@ static void handshaking_report(struct connection *c)
 {
 	const struct frame_consumed consumed = { .client_records = c->client_records };
 
-	if (c->record_bytes - c->reported_bytes < c->home->window_len / 2)
+	if (c->record_bytes - c->consumed.reported_bytes < c->home->window_len / 2)
 		return;
-	c->reported_bytes = c->record_bytes;
+	c->consumed.reported_bytes = c->record_bytes;
 	c->carrier->ops->consumed(c->carrier, &consumed, 0);
 }
 

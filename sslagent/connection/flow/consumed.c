@@ -18,18 +18,18 @@ void consumed_report(struct connection *c)
 {
 	uint8_t flags = conversation_at_checkpoint(c) ? FRAME_CHECKPOINT : 0;
 
-	if (c->report == REPORT_NOTHING)
+	if (c->consumed.report == REPORT_NOTHING)
 		return;
 	if (flags & FRAME_CHECKPOINT)
 		conversation_reach_checkpoint(c);
-	c->client_pace_told = c->client_pace;
-	if (c->client_pace == CLIENT_WAITS)
+	c->consumed.pace_told = c->consumed.pace;
+	if (c->consumed.pace == CLIENT_WAITS)
 		flags |= FRAME_CLIENT_WAITS;
-	c->report = REPORT_NOTHING;
-	c->reported_bytes = c->consumed.record_bytes;
+	c->consumed.report = REPORT_NOTHING;
+	c->consumed.reported_bytes = c->consumed.reached.record_bytes;
 	deadline_cancel(&c->deadline);
 	consumed_arm(c);
-	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
+	c->carrier->ops->consumed(c->carrier, &c->consumed.reached.position, flags);
 }
 
 /* --- a client that changes its keys too often --- */
@@ -54,16 +54,16 @@ void consumed_judge_pace(struct connection *c)
 {
 	if (!connection_serves(c) || consumed_wait_ms(c) == 0)
 		return;
-	c->client_pace = CLIENT_WAITS;
+	c->consumed.pace = CLIENT_WAITS;
 	count(COUNT_KEY_UPDATES_PACED);
 	consumed_arm(c);
 }
 
 void consumed_tell_pace(struct connection *c)
 {
-	if (c->client_pace == c->client_pace_told)
+	if (c->consumed.pace == c->consumed.pace_told)
 		return;
-	c->report = REPORT_NOW;
+	c->consumed.report = REPORT_NOW;
 	consumed_report(c);
 }
 
@@ -71,9 +71,9 @@ void consumed_arm(struct connection *c)
 {
 	const uint64_t now_ms = worker_now_ms(c->home->worker);
 
-	if (c->report != REPORT_NOTHING || !connection_serves(c))
+	if (c->consumed.report != REPORT_NOTHING || !connection_serves(c))
 		return;
-	uint64_t at_ms = c->client_pace == CLIENT_WAITS ? now_ms + consumed_wait_ms(c) : UINT64_MAX;
+	uint64_t at_ms = c->consumed.pace == CLIENT_WAITS ? now_ms + consumed_wait_ms(c) : UINT64_MAX;
 	if (c->head_until_ms && c->head_until_ms < at_ms)
 		at_ms = c->head_until_ms;
 	if (at_ms == UINT64_MAX)
@@ -86,15 +86,15 @@ void consumed_arm(struct connection *c)
 
 static void consumed_note(struct connection *c, enum consumed_report urgency)
 {
-	if (c->consumed.record_bytes - c->reported_bytes >= c->home->window_len / 2)
+	if (c->consumed.reached.record_bytes - c->consumed.reported_bytes >= c->home->window_len / 2)
 		urgency = REPORT_NOW;
 	if (urgency == REPORT_NOW) {
-		c->report = REPORT_NOW;
+		c->consumed.report = REPORT_NOW;
 		consumed_report(c);
 		return;
 	}
-	if (c->report == REPORT_NOTHING) {
-		c->report = REPORT_WITH_NEXT_DATA;
+	if (c->consumed.report == REPORT_NOTHING) {
+		c->consumed.report = REPORT_WITH_NEXT_DATA;
 		deadline_set(c->home->worker, &c->deadline, REPORT_DELAY_MS);
 	}
 }
@@ -102,17 +102,17 @@ static void consumed_note(struct connection *c, enum consumed_report urgency)
 void consumed_written(struct connection *c)
 {
 	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
-	const struct consumed_mark *from = &c->consumed, *to = &c->newest;
+	const struct consumed_mark *from = &c->consumed.reached, *to = &c->consumed.newest;
 	const uint32_t generation = from->position.read_generation;
 
-	if (c->awaited.to_backend > c->written ||
+	if (c->consumed.awaited.to_backend > c->written ||
 		(from->record_bytes == to->record_bytes && from->position.offset == to->position.offset))
 		return;
-	c->consumed = c->awaited;
-	if (c->newest.to_backend <= c->written)
-		c->consumed = c->newest;
-	c->awaited = c->newest;
-	if (c->consumed.position.read_generation != generation)
+	c->consumed.reached = c->consumed.awaited;
+	if (c->consumed.newest.to_backend <= c->written)
+		c->consumed.reached = c->consumed.newest;
+	c->consumed.awaited = c->consumed.newest;
+	if (c->consumed.reached.position.read_generation != generation)
 		urgency = REPORT_NOW; /* makes the copy current */
 	consumed_note(c, urgency);
 }
@@ -133,15 +133,15 @@ static struct consumed_mark consumed_here(const struct connection *c)
 
 void consumed_opened(struct connection *c)
 {
-	c->newest = consumed_here(c);
-	if (c->awaited.to_backend <= c->written)
-		c->awaited = c->newest;
+	c->consumed.newest = consumed_here(c);
+	if (c->consumed.awaited.to_backend <= c->written)
+		c->consumed.awaited = c->consumed.newest;
 	consumed_written(c);
 }
 
 void consumed_stand_here(struct connection *c)
 {
-	c->newest = consumed_here(c);
-	c->awaited = c->consumed = c->newest; /* KEPT or SSL_ID has told it */
-	c->reported_bytes = c->record_bytes;
+	c->consumed.newest = consumed_here(c);
+	c->consumed.awaited = c->consumed.reached = c->consumed.newest; /* KEPT or SSL_ID has told it */
+	c->consumed.reported_bytes = c->record_bytes;
 }

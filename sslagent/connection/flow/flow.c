@@ -228,7 +228,7 @@ void flow_go_on(struct connection *c)
 	else if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
 		flow_read_backend(c, BACKLOG_NONE);
 	from_client_watch_head(c);
-	if (c->client_pace == CLIENT_WAITS) /* it may come from a state in which the deadline had another purpose */
+	if (c->consumed.pace == CLIENT_WAITS) /* it may come from a state in which the deadline had another purpose */
 		consumed_arm(c);
 	connection_look(c);
 }

@@ -70,7 +70,7 @@ void from_client_take_tail(struct connection *c)
 /* It is too long, or RAgent cannot say its records again, because they came before a KeyUpdate. */
 static bool head_has_to_go_on(const struct connection *c)
 {
-	const struct consumed_mark *from = &c->consumed, *to = &c->newest;
+	const struct consumed_mark *from = &c->consumed.reached, *to = &c->consumed.newest;
 
 	return c->state == CONNECTION_OWNER && c->head &&
 	       (to->record_bytes - from->record_bytes >= HEAD_KEPT_MAX ||
@@ -246,7 +246,7 @@ static bool takes_more(const struct connection *c)
 	return (c->state == CONNECTION_OWNER ||
 		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
 	       c->carrier->pace != CARRIER_PAUSED && c->to_backend - c->written < c->home->window_len &&
-	       c->client_pace == CLIENT_GOES_ON && !between_replies_wait(c);
+	       c->consumed.pace == CLIENT_GOES_ON && !between_replies_wait(c);
 }
 
 /* Some records were opened, and no more can be opened now. */
@@ -320,9 +320,9 @@ void from_client_open(struct connection *c, struct connection_event *e)
 /* If it is over; opens what waited. */
 static void from_client_end_pace(struct connection *c)
 {
-	if (c->client_pace == CLIENT_GOES_ON || !connection_serves(c) || consumed_wait_ms(c) > 0)
+	if (c->consumed.pace == CLIENT_GOES_ON || !connection_serves(c) || consumed_wait_ms(c) > 0)
 		return;
-	c->client_pace = CLIENT_GOES_ON;
+	c->consumed.pace = CLIENT_GOES_ON;
 	from_client_open_waiting(c);
 	if (connection_serves(c))
 		consumed_tell_pace(c);
@@ -330,7 +330,7 @@ static void from_client_end_pace(struct connection *c)
 
 void from_client_deadline(struct connection *c, struct connection_event *e)
 {
-	if (c->report != REPORT_NOTHING)
+	if (c->consumed.report != REPORT_NOTHING)
 		consumed_report(c);
 	else if (c->head_until_ms && c->head_until_ms <= worker_now_ms(c->home->worker))
 		from_client_head_is_late(c);

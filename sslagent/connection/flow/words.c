@@ -103,7 +103,7 @@ static enum said say_answer(struct connection *c)
 		deadline_set(c->home->worker, &c->deadline, WORDS_APART_MS);
 		return SAID_LATER;
 	}
-	const char *answer = service_last_words(&c->service, partings[c->last_words], &len);
+	const char *answer = service_last_words(&c->service, partings[c->words.last], &len);
 	if (answer && len == 0)
 		return SAID;
 	if (!answer || (live_ends(c->live) & LIVE_WRITE_CLOSED) || live_due(c->live) == LIVE_LIMIT_REACHED)
@@ -118,11 +118,11 @@ static enum said say_answer(struct connection *c)
 /* 0: they are not all on their way to the client, and may be later. */
 static bool replies_are_said(struct connection *c)
 {
-	if (c->last_words == LAST_INTERNAL_ERROR || !service_stands_between(&c->service) || words_say_replies(c))
+	if (c->words.last == LAST_INTERNAL_ERROR || !service_stands_between(&c->service) || words_say_replies(c))
 		return true;
 	if (live_due(c->live) != LIVE_LIMIT_REACHED)
 		return false;
-	c->last_words = LAST_INTERNAL_ERROR; /* the key seals no more of them */
+	c->words.last = LAST_INTERNAL_ERROR; /* the key seals no more of them */
 	return true;
 }
 
@@ -132,38 +132,38 @@ static void log_cut(const struct connection *c, const char *told)
 {
 	static struct log_pace paces[END_REASON_COUNT];
 	struct log_pace unpaced = { 0 };
-	struct log_pace *pace = c->home->conf->log.connections == CONF_LOG_ALL ? &unpaced : &paces[c->end_reason];
+	struct log_pace *pace = c->home->conf->log.connections == CONF_LOG_ALL ? &unpaced : &paces[c->words.reason];
 
 	log_event_paced(
-		pace, LOG_INFO, &c->id, "client told", "reason=%s told=%s", end_reason_text(c->end_reason), told);
+		pace, LOG_INFO, &c->id, "client told", "reason=%s told=%s", end_reason_text(c->words.reason), told);
 }
 
 static const char *told_last(const struct connection *c, int said)
 {
-	return !said ? "reset" : c->last_words == LAST_INTERNAL_ERROR ? "alert" : "answer";
+	return !said ? "reset" : c->words.last == LAST_INTERNAL_ERROR ? "alert" : "answer";
 }
 
 /* Something is cut off, or the client got a reply that its server did not give. */
 static bool tells_more(const struct connection *c, enum last_words wanted)
 {
-	if (service_stands_between(&c->service) && c->end_reason != END_DONE && c->end_reason != END_IDLE_TIMEOUT)
+	if (service_stands_between(&c->service) && c->words.reason != END_DONE && c->words.reason != END_IDLE_TIMEOUT)
 		return true;
 	return wanted != LAST_CLOSE_NOTIFY && wanted != LAST_FAREWELL;
 }
 
-/* The last record, as c->last_words has it, and the end. @wanted: before the service was asked for its words. */
+/* The last record, as c->words.last has it, and the end. @wanted: before the service was asked for its words. */
 static void say_last_and_end(struct connection *c, enum last_words wanted)
 {
 	const int had_said = live_ends(c->live) & LIVE_WRITE_CLOSED;
 	int said = had_said;
 
-	if (!said && c->last_words == LAST_CLOSE_NOTIFY)
+	if (!said && c->words.last == LAST_CLOSE_NOTIFY)
 		said = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0;
 	else if (!said)
 		said = connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR) == 0;
 	if (!said || tells_more(c, wanted))
 		log_cut(c, had_said ? "nothing" : told_last(c, said));
-	connection_end(c, (enum end_reason)c->end_reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+	connection_end(c, (enum end_reason)c->words.reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
 
 /* If they are allowed now. */
@@ -173,13 +173,13 @@ static void words_say_last(struct connection *c)
 		return;
 	if (c->state == CONNECTION_ENDED)
 		return;
-	const enum last_words wanted = (enum last_words)c->last_words;
+	const enum last_words wanted = (enum last_words)c->words.last;
 	if (partings[wanted] != SERVICE_STAYS) {
 		enum said answer = say_answer(c);
 		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
 			return;
 		/* an end in order needs no words */
-		c->last_words = answer == SAID || wanted == LAST_FAREWELL ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
+		c->words.last = answer == SAID || wanted == LAST_FAREWELL ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
 	}
 	say_last_and_end(c, wanted);
 }
@@ -194,14 +194,14 @@ void words_finish(struct connection *c, enum last_words words, enum end_reason r
 {
 	if (reason == END_TRACK_LOST)
 		words_note_broken(c);
-	c->client_pace = CLIENT_GOES_ON; /* nothing is opened any more */
+	c->consumed.pace = CLIENT_GOES_ON; /* nothing is opened any more */
 	consumed_tell_pace(c);
 	connection_to(c, CONNECTION_ENDING);
 	connection_drop_interlude(c);
 	kept_bytes_wipe(&c->head);
 	conversation_drop_asked(c);
-	c->last_words = (uint8_t)words;
-	c->end_reason = (uint8_t)reason;
+	c->words.last = (uint8_t)words;
+	c->words.reason = (uint8_t)reason;
 	words_say_last(c);
 }
 
@@ -238,7 +238,7 @@ void words_go_on(struct connection *c, struct connection_event *e)
 {
 	if (e->kind == EVENT_ACCEPTED)
 		succession_accepted(c, e);
-	if (e->kind == EVENT_DEADLINE && c->report != REPORT_NOTHING)
+	if (e->kind == EVENT_DEADLINE && c->consumed.report != REPORT_NOTHING)
 		consumed_report(c);
 	else if (e->kind != EVENT_GIVE_UP)
 		words_say_last(c);

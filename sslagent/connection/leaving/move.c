@@ -210,7 +210,7 @@ static bool move_may_rest(const struct connection *c)
 {
 	return service_traits_now(&c->service)->rest == SERVICE_MAY_REST && conversation_at_checkpoint(c) &&
 	       c->input.len == 0 && live_unfinished(c->live) == 0 && c->skip == 0 && c->tail == TAIL_NONE &&
-	       c->client_pace == CLIENT_GOES_ON && (!c->backend || conversation_backend_may_stay(c));
+	       c->consumed.pace == CLIENT_GOES_ON && (!c->backend || conversation_backend_may_stay(c));
 }
 
 static void move_to_rest(struct connection *c)
