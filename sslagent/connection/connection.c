@@ -197,17 +197,17 @@ void connection_end(struct connection *c, enum end_reason reason, enum carrier_e
 	connection_release(c, reason);
 }
 
-int connection_send(struct connection *c, const uint8_t *record, ptrdiff_t len, uint8_t flags)
+int connection_send(struct connection *c, const uint8_t *bytes, ptrdiff_t len, unsigned records, uint8_t flags)
 {
 	if (len < 0)
 		return (int)len;
 	uint8_t *room = c->carrier->ops->reserve(c->carrier, (size_t)len);
 	if (!room)
 		return CSSL_E_NO_MEMORY;
-	memcpy(room, record, (size_t)len);
+	memcpy(room, bytes, (size_t)len);
 	c->carrier->ops->send(c->carrier, (size_t)len, flags);
 	c->sent += (size_t)len;
-	c->server_records++;
+	c->server_records += records;
 	return 0;
 }
 
@@ -217,7 +217,7 @@ int connection_send_alert(struct connection *c, enum tls_alert_level level, enum
 	bool is_last = level == TLS_ALERT_FATAL || description == TLS_ALERT_CLOSE_NOTIFY;
 
 	return connection_send(
-		c, record, live_seal_alert(c->live, level, description, record), is_last ? FRAME_LAST_RECORD : 0);
+		c, record, live_seal_alert(c->live, level, description, record), 1, is_last ? FRAME_LAST_RECORD : 0);
 }
 
 /* --- an end that this agent does not choose --- */

@@ -31,8 +31,8 @@ static inline bool connection_holds(const struct connection *c)
 	return c->state == CONNECTION_SETTLING && c->interlude->kept;
 }
 
-/* One small record: an alert or a KeyUpdate. @len and the result: 0 or negative, too. */
-int connection_send(struct connection *c, const uint8_t *record, ptrdiff_t len, uint8_t flags);
+/* Whole records. @len negative: they could not be sealed. 0 or negative. */
+int connection_send(struct connection *c, const uint8_t *bytes, ptrdiff_t len, unsigned records, uint8_t flags);
 int connection_send_alert(
 	struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
 

@@ -3,7 +3,6 @@
 #include "sslagent/connection/beginning/handshaking.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "net/fault.h"
 #include "net/log_pace.h"
@@ -142,13 +141,9 @@ static int handshaking_send(struct connection *c)
 	int r;
 
 	while ((r = handshake_output_run(c->handshake, FRAME_PAYLOAD_MAX, &data, &run)) == 0 && run.len > 0) {
-		uint8_t *room = c->carrier->ops->reserve(c->carrier, run.len);
-		if (!room)
-			return CSSL_E_NO_MEMORY;
-		memcpy(room, data, run.len);
-		c->carrier->ops->send(c->carrier, run.len, 0);
-		c->sent += run.len;
-		c->server_records += run.records;
+		r = connection_send(c, data, (ptrdiff_t)run.len, run.records, 0);
+		if (r < 0)
+			return r;
 		handshake_output_taken(c->handshake, run.len);
 	}
 	return r;

@@ -30,7 +30,7 @@ int sealing_key_update(struct connection *c)
 
 	if (r < 0)
 		return r;
-	r = connection_send(c, record, live_seal_key_update(c->live, record), FRAME_LAST_OF_WRITE_GENERATION);
+	r = connection_send(c, record, live_seal_key_update(c->live, record), 1, FRAME_LAST_OF_WRITE_GENERATION);
 	count(COUNT_KEY_UPDATES_SENT);
 	if (r == 0 && !carrier_moves(c->carrier))
 		live_committed(c->live, live_position(c->live).write_generation); /* no other agent could own it */

@@ -14,7 +14,7 @@ static void say_forged(struct connection *c)
 {
 	static const uint8_t forged[TLS_RECORD_HEADER_LEN + 32] = { TLS_APPLICATION_DATA, 3, 3, 0, 32 };
 
-	connection_send(c, forged, sizeof forged, 0);
+	connection_send(c, forged, sizeof forged, 1, 0);
 }
 
 void hand_off_connection(struct connection *c, Cssl__BackendHalf backend, enum heir heir)
