@@ -8,8 +8,6 @@
 #include "sslagent/connection/flow/from_client.h"
 #include "sslagent/connection/flow/sealing.h"
 #include "sslagent/connection/flow/words.h"
-#include "sslagent/connection/succession.h"
-#include "sslagent/counters.h"
 
 static size_t flow_seal(struct connection *c, const uint8_t *data, size_t len)
 {

@@ -6,7 +6,6 @@
 
 #include "net/fault.h"
 #include "net/log_pace.h"
-#include "proto/error.h"
 #include "sslagent/connection/flow/between.h"
 #include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/words.h"

@@ -5,7 +5,6 @@
 
 #include "net/fault.h"
 #include "net/mutant.h"
-#include "proto/error.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/connection/conversation.h"
 #include "sslagent/connection/flow/consumed.h"
