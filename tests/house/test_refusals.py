@@ -12,10 +12,10 @@ ROW = re.compile(r"\bX\(\w*?,?\s*\"?(\w+)\"?,\s*MONOTONIC", re.S)
 # The file that counts it, and in there: the event of a line, or the reason of a connection that ends, which is in its line.
 LOGGED = {
     "sslagent": {
-        "handshakes_refused_": ("connection/connection.c", '"handshake failed"'),  # each cause
-        "handshakes_refused_limit": ("connection/connection.c", '"handshake refused"'),
-        "handshakes_displaced": ("connection/connection.c", '"handshake gave way"'),
-        "parks_refused": ("connection/connection.c", '"session not asked for"'),
+        "handshakes_refused_": ("connection/beginning/handshaking.c", '"handshake failed"'),  # each cause
+        "handshakes_refused_limit": ("connection/beginning/handshaking.c", '"handshake refused"'),
+        "handshakes_displaced": ("connection/beginning/handshaking.c", '"handshake gave way"'),
+        "parks_refused": ("connection/beginning/handshaking.c", '"session not asked for"'),
         "resumptions_refused_certificate": ("connection/beginning/handshaking.c", '"session not resumed"'),
         "adopts_refused": ("connection/beginning/adopt.c", '"adopt refused"'),
         "downloads_refused": ("connection/beginning/recover.c", '"download ended"'),

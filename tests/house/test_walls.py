@@ -35,7 +35,7 @@ WALLS = {
         "connection/flow": {"", "service", "connection"},  # an owner at work
         "connection/leaving": {"", "cluster", "connection", "connection/flow"},  # how it stops to be one
         "connection/beginning": {"", "tls", "cluster", "service", "connection", "connection/flow"},  # how an agent becomes one
-        "connection/events": {"", "connection", "connection/flow", "connection/leaving", "connection/beginning"},
+        "connection/events": {"", "tls", "backend", "connection", "connection/flow", "connection/leaving", "connection/beginning"},
         "preamble": {"", "backend"},
         "carrier": {"", "tls", "connection", "preamble"},
         "process": {"", "tls", "sessions", "cluster", "connection", "carrier"},
