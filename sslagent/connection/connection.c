@@ -13,7 +13,6 @@
 #include "net/mutant.h"
 #include "proto/error.h"
 #include "sslagent/connection/connection_life.h"
-#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 

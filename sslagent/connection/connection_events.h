@@ -45,14 +45,13 @@ struct connection_event {
 		struct {
 			uint8_t *data;
 			size_t len;
-			size_t used;                     /* set by the function that reacts */
-		} bytes;                                 /* BACKEND_DATA */
-		const struct frame_accepted *accepted;   /* ACCEPTED */
-		const struct frame_violation *violation; /* VIOLATION */
-		const Cssl__LinkMove *move;              /* MOVE */
-		enum end_reason reason;                  /* GIVE_UP, FORGET */
-		enum session_answer answer;              /* PULLED */
-		size_t written;                          /* BACKEND_WRITTEN: bytes */
+			size_t used;                   /* set by the function that reacts */
+		} bytes;                               /* BACKEND_DATA */
+		const struct frame_accepted *accepted; /* ACCEPTED */
+		const Cssl__LinkMove *move;            /* MOVE */
+		enum end_reason reason;                /* GIVE_UP, FORGET */
+		enum session_answer answer;            /* PULLED */
+		size_t written;                        /* BACKEND_WRITTEN: bytes */
 		struct {
 			enum stream_end how;
 			int uv_error;

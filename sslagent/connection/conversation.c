@@ -47,10 +47,10 @@ bool conversation_backend_may_stay(const struct connection *c)
 							service_backend_reuse(&c->service) != SERVICE_BACKEND_USED_UP);
 }
 
-void conversation_count_written(struct connection *c, size_t len)
+void conversation_count_written(struct connection *c, struct connection_event *e)
 {
 	if (!service_stands_between(&c->service))
-		c->written += len;
+		c->written += e->written;
 }
 
 /* --- what the backend learns of the client --- */

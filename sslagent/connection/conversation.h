@@ -6,7 +6,7 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_CONVERSATION_H
 #define CSSL_SSLAGENT_CONNECTION_CONVERSATION_H
 
-#include "sslagent/connection/connection.h"
+#include "sslagent/connection/connection_events.h"
 
 struct passed_backend;
 
@@ -39,7 +39,7 @@ bool conversation_backend_may_stay(const struct connection *c);
 int conversation_ensure(struct connection *c);
 /* Bytes of the client, for a backend now, or when the head that they belong to is complete. 0 or negative. */
 int conversation_write(struct connection *c, const uint8_t *data, size_t len);
-void conversation_count_written(struct connection *c, size_t len); /* its socket took them */
+connection_reaction conversation_count_written; /* its socket took bytes */
 /* The backend connection has ended, and there are bytes that it was asked: a new one is. 0 or negative. */
 int conversation_ask_anew(struct connection *c);
 void conversation_drop_asked(struct connection *c); /* until the next checkpoint nothing can be asked again */

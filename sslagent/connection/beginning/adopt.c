@@ -17,7 +17,6 @@
 #include "proto/sealed_copy.h"
 #include "sslagent/connection/beginning/recover.h"
 #include "sslagent/connection/connection_life.h"
-#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 

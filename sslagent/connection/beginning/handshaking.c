@@ -7,10 +7,7 @@
 #include "net/fault.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "sslagent/connection/connection_life.h"
-#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
-#include "sslagent/connection/flow/from_client.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 

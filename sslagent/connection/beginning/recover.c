@@ -4,7 +4,7 @@
  * backend again (recovery.h). Nothing of them is consumed before the backend has it. So after another loss RAgent is in
  * the same state as after this one.
  *
- * If the owner before it left a note (left_note.c), it asks the backend for the rest of the answer, and gives the
+ * If the owner before it left a note (succession.c), it asks the backend for the rest of the answer, and gives the
  * client only bytes that are certainly the rest of the same answer (service.h).
  */
 #include "sslagent/connection/beginning/recover.h"
@@ -19,12 +19,8 @@
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "sslagent/connection/beginning/recovery.h"
-#include "sslagent/connection/flow/between.h"
-#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
-#include "sslagent/connection/flow/from_client.h"
-#include "sslagent/connection/flow/left_note.h"
-#include "sslagent/connection/flow/words.h"
+#include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 
 /* An adopter's knowledge so far. */
@@ -58,7 +54,7 @@ static int recover_recall(const struct connection *c, const Cssl__LinkSslId *id,
 
 	if (id->response_records > id->response_bytes / around)
 		return CSSL_E_NOT_FOUND;
-	const ptrdiff_t len = left_note_open(c, id, note);
+	const ptrdiff_t len = succession_open_note(c, id, note);
 	if (len < 0)
 		return (int)len;
 	return service_recall(&c->service, note, (size_t)len, id->response_bytes - id->response_records * around, out);
@@ -326,7 +322,7 @@ static int recover_resume_from(const struct connection *c, const Cssl__LinkSslId
 static int recover_resume(struct connection *c, const Cssl__LinkSslId *id, struct service_resumption *r)
 {
 	uint8_t note[SERVICE_NOTE_MAX];
-	const ptrdiff_t len = left_note_open(c, id, note);
+	const ptrdiff_t len = succession_open_note(c, id, note);
 
 	if (len < 0 && len != CSSL_E_NOT_FOUND)
 		return (int)len;

@@ -37,11 +37,6 @@ static inline void react(struct connection *c, struct connection_event *e)
 	cell->fn(c, e);
 }
 
-static void happens(struct connection *c, struct connection_event *e)
-{
-	react(c, e);
-}
-
 /* --- the bytes that a worker keeps for its connections --- */
 
 /* Their budget: client records that wait, bytes that backends have not taken, and bytes that clients without RAgent
@@ -125,16 +120,17 @@ void connection_accepted(struct connection *c, const struct frame_accepted *acce
 
 void connection_fin(struct connection *c)
 {
+	c->tail = TAIL_FIN;
 	react(c, &(struct connection_event){ .kind = EVENT_FIN });
 }
 
 void connection_violation(struct connection *c, const struct frame_violation *v)
 {
-	struct connection_event e = { .kind = EVENT_VIOLATION, .violation = v };
-
 	log_event(LOG_DEBUG, &c->id, "not a TLS record", "type=%02x version=%04x length=%u", v->type, v->version,
 		v->length);
-	react(c, &e);
+	c->tail = TAIL_VIOLATION;
+	c->bad = *v;
+	react(c, &(struct connection_event){ .kind = EVENT_VIOLATION });
 }
 
 void connection_move(struct connection *c, const Cssl__LinkMove *move)
@@ -209,5 +205,5 @@ static const struct backend_user_ops backend_ops = {
 const struct connection_upward connection_upward = {
 	.backend = &backend_ops,
 	.on_deadline = on_deadline,
-	.happens = happens,
+	.happens = react,
 };

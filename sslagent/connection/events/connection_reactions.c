@@ -6,11 +6,7 @@
 #include "sslagent/connection/beginning/handshaking.h"
 #include "sslagent/connection/beginning/recover.h"
 #include "sslagent/connection/flow/flow.h"
-#include "sslagent/connection/flow/from_client.h"
-#include "sslagent/connection/flow/words.h"
-#include "sslagent/connection/leaving/hand_off.h"
 #include "sslagent/connection/leaving/move.h"
-#include "sslagent/connection/leaving/settle.h"
 #include "sslagent/connection/succession.h"
 
 static void ignore(struct connection *c, struct connection_event *e)
@@ -20,25 +16,6 @@ static void ignore(struct connection *c, struct connection_event *e)
 static void never(struct connection *c, struct connection_event *e)
 {
 	assert(!"an event that cannot happen in this state");
-}
-
-static void keep_tail(struct connection *c, struct connection_event *e)
-{
-	c->tail = e->kind == EVENT_FIN ? TAIL_FIN : TAIL_VIOLATION;
-	if (e->kind == EVENT_VIOLATION)
-		c->bad = *e->violation;
-}
-
-static void take_tail(struct connection *c, struct connection_event *e)
-{
-	keep_tail(c, e);
-	from_client_take_tail(c);
-}
-
-static void take_tail_unfinished(struct connection *c, struct connection_event *e)
-{
-	keep_tail(c, e);
-	handshaking_takes(c, e);
 }
 
 static void take_accepted(struct connection *c, struct connection_event *e)
@@ -58,11 +35,6 @@ static void hold_answer(struct connection *c, struct connection_event *e)
 	backend_read_pause(c->backend);
 }
 
-static void count_written(struct connection *c, struct connection_event *e)
-{
-	conversation_count_written(c, e->written);
-}
-
 static void drop_backend(struct connection *c, struct connection_event *e)
 {
 	conversation_release(c, END_DONE);
@@ -72,12 +44,16 @@ static void drop_backend(struct connection *c, struct connection_event *e)
 #define IGNORES(why)    ignore, why, EVENT_IGNORED
 #define CLOSES(fn, why) fn, why, EVENT_CLOSES
 #define NEVER(why)      never, why, EVENT_NEVER
+#define WAITS           ignore /* the tail (connection.h): until the records before it are opened */
 
 /* The same in many rows. */
 #define OVER         IGNORES("the connection has ended, and lasts only to the end of this loop turn")
 #define NOT_YET      NEVER("SSL_ID is worked on in one go; nobody knows of the connection before")
 #define NO_BACKEND   NEVER("a backend connection is begun by an owner")
 #define NO_HANDSHAKE NEVER("its handshake is over, and has left the line and the pulls")
+
+/* Cells of every event from outside. */
+#define ALWAYS [CONNECTION_ADOPTING] = { NOT_YET }, [CONNECTION_ENDED] = { OVER }
 
 /* Neighbours in many rows. Ranges are an extension of GNU C. */
 #define IN_HANDSHAKE CONNECTION_HANDSHAKING... CONNECTION_PARKED
@@ -86,7 +62,7 @@ static void drop_backend(struct connection *c, struct connection_event *e)
 __extension__ const struct connection_table_cell connection_reactions[EVENT_COUNT][CONNECTION_STATE_COUNT] = {
 	/* Whole records of the client. */
 	[EVENT_RECORDS] = {
-		[CONNECTION_ADOPTING] = { NOT_YET },
+		ALWAYS,
 		[CONNECTION_HANDSHAKING] = { handshaking_takes },
 		[CONNECTION_PARKED] = { from_client_keep },
 		[CONNECTION_FROZEN] = { IGNORES("RAgent replays them to the successor") },
@@ -94,68 +70,58 @@ __extension__ const struct connection_table_cell connection_reactions[EVENT_COUN
 		[CONNECTION_PASSING] = { from_client_keep },
 		[SERVING] = { from_client_open },
 		[CONNECTION_ENDING] = { IGNORES("nothing of the client matters any more") },
-		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The client took bytes; records were committed. */
 	[EVENT_ACCEPTED] = {
-		[CONNECTION_ADOPTING] = { NOT_YET },
+		ALWAYS,
 		[CONNECTION_HANDSHAKING ... CONNECTION_PASSING] = { succession_accepted },
 		[SERVING] = { take_accepted },
 		[CONNECTION_ENDING] = { words_go_on },
-		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The client's FIN, after its last record. */
 	[EVENT_FIN] = {
-		[CONNECTION_ADOPTING] = { NOT_YET },
-		[IN_HANDSHAKE] = { CLOSES(take_tail_unfinished, "a handshake cannot end any more") },
+		ALWAYS,
+		[IN_HANDSHAKE] = { CLOSES(handshaking_takes, "a handshake cannot end any more") },
 		[CONNECTION_FROZEN] = { IGNORES("RAgent tells the successor") },
-		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = { keep_tail },
-		[SERVING] = { take_tail },
+		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = { WAITS },
+		[SERVING] = { from_client_take_tail },
 		[CONNECTION_ENDING] = { IGNORES("nothing of the client matters any more") },
-		[CONNECTION_ENDED] = { OVER },
 	},
 	/* Bytes that are no record, after the client's last one. */
 	[EVENT_VIOLATION] = {
-		[CONNECTION_ADOPTING] = { NOT_YET },
-		[CONNECTION_HANDSHAKING] = { CLOSES(take_tail_unfinished, "the client does not speak TLS") },
-		[CONNECTION_PARKED] = { keep_tail }, /* OpenSSL sends the alert when it continues */
+		ALWAYS,
+		[CONNECTION_HANDSHAKING] = { CLOSES(handshaking_takes, "the client does not speak TLS") },
+		[CONNECTION_PARKED] = { WAITS }, /* OpenSSL sends the alert when it continues */
 		[CONNECTION_FROZEN] = { IGNORES("RAgent tells the successor") },
-		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = { keep_tail },
-		[SERVING] = { take_tail },
+		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = { WAITS },
+		[SERVING] = { from_client_take_tail },
 		[CONNECTION_ENDING] = { IGNORES("nothing of the client matters any more") },
-		[CONNECTION_ENDED] = { OVER },
 	},
 	/* RAgent orders a move or a rest. */
 	[EVENT_MOVE] = {
-		[CONNECTION_ADOPTING] = { NOT_YET },
+		ALWAYS,
 		[CONNECTION_HANDSHAKING ... CONNECTION_RECOVERING] = { refuse_move },
 		[CONNECTION_PASSING] = { IGNORES("it was said again, and the answer will be the same") },
 		[CONNECTION_OWNER] = { move_order },
 		[CONNECTION_SETTLING] = { IGNORES("it was said again, and the answer will be the same") },
 		[CONNECTION_ENDING] = { refuse_move },
-		[CONNECTION_ENDED] = { OVER },
 	},
 	/* It has to end: because of an operator, a time limit, or the budget for kept bytes. */
 	[EVENT_GIVE_UP] = {
-		[CONNECTION_ADOPTING] = { NOT_YET },
+		ALWAYS,
 		[IN_HANDSHAKE] = { CLOSES(handshaking_takes, "there is nothing to say in a handshake") },
 		[CONNECTION_FROZEN] = { IGNORES("only an owner may end it") },
 		[CONNECTION_RECOVERING] = { CLOSES(settle_give_up, "its carrier or this agent wants it") },
 		[CONNECTION_PASSING] = { CLOSES(move_passing, "its carrier or this agent wants it") },
 		[SERVING] = { CLOSES(settle_give_up, "its carrier or this agent wants it") },
 		[CONNECTION_ENDING] = { words_go_on },
-		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The client or the link is gone, or the successor has adopted. */
 	[EVENT_FORGET] = {
 		[CONNECTION_ADOPTING] = { CLOSES(connection_forgotten, "SSL_ID is refused") },
 		[IN_HANDSHAKE] = { CLOSES(connection_forgotten, "its carrier is gone") },
-		[CONNECTION_FROZEN] = {
-			CLOSES(connection_forgotten, "its carrier is gone, or another agent owns it")
-		},
-		[CONNECTION_RECOVERING ... CONNECTION_ENDING] = {
-			CLOSES(connection_forgotten, "its carrier is gone")
-		},
+		[CONNECTION_FROZEN] = { CLOSES(connection_forgotten, "its carrier is gone, or another agent owns it") },
+		[CONNECTION_RECOVERING ... CONNECTION_ENDING] = { CLOSES(connection_forgotten, "its carrier is gone") },
 		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The session that the handshake waits for has come, or no agent has it. */
@@ -169,9 +135,7 @@ __extension__ const struct connection_table_cell connection_reactions[EVENT_COUN
 	[EVENT_TURN] = {
 		[CONNECTION_ADOPTING] = { NOT_YET },
 		[CONNECTION_HANDSHAKING] = { handshaking_takes },
-		[CONNECTION_PARKED] = {
-			NEVER("it parked in its turn, and waits in line only when the session is there")
-		},
+		[CONNECTION_PARKED] = { NEVER("it parked in its turn, and waits in line only when the session is there") },
 		[CONNECTION_FROZEN ... CONNECTION_ENDED] = { NO_HANDSHAKE },
 	},
 	/* Bytes of the backend. */
@@ -189,10 +153,10 @@ __extension__ const struct connection_table_cell connection_reactions[EVENT_COUN
 	[EVENT_BACKEND_WRITTEN] = {
 		[CONNECTION_ADOPTING] = { NEVER("nothing is written before the connection is owned") },
 		[IN_HANDSHAKE] = { NO_BACKEND },
-		[CONNECTION_FROZEN ... CONNECTION_RECOVERING] = { count_written },
+		[CONNECTION_FROZEN ... CONNECTION_RECOVERING] = { conversation_count_written },
 		[CONNECTION_PASSING] = { move_passing },
 		[SERVING] = { flow_backend_took },
-		[CONNECTION_ENDING] = { count_written },
+		[CONNECTION_ENDING] = { conversation_count_written },
 		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The backend's FIN or reset, or it could not be reached. */
@@ -200,9 +164,7 @@ __extension__ const struct connection_table_cell connection_reactions[EVENT_COUN
 		[CONNECTION_ADOPTING] = { NEVER("what came along is read when the connection is owned") },
 		[IN_HANDSHAKE] = { NO_BACKEND },
 		[CONNECTION_FROZEN] = { drop_backend }, /* the successor sees it, too */
-		[CONNECTION_RECOVERING] = {
-			CLOSES(recover_takes, "the rest of the answer cannot come any more")
-		},
+		[CONNECTION_RECOVERING] = { CLOSES(recover_takes, "the rest of the answer cannot come any more") },
 		[CONNECTION_PASSING] = { move_passing },
 		[SERVING] = { flow_lose_backend },
 		[CONNECTION_ENDING] = { drop_backend },

@@ -8,7 +8,7 @@
 
 #include "net/fault.h"
 #include "sslagent/connection/flow/consumed.h"
-#include "sslagent/connection/flow/left_note.h"
+#include "sslagent/connection/succession.h"
 #include "sslagent/connection/flow/words.h"
 #include "sslagent/counters.h"
 
@@ -74,7 +74,7 @@ static bool between_give_backend(struct connection *c)
 	const bool is_own_lack = r < 0;
 	const size_t len = service_for_backend(&c->service, &data);
 	if (r == 0 && len && c->backend) {
-		left_note_word(c);
+		succession_leave_word(c);
 		r = backend_write(c->backend, data, len);
 		fault_at("request.given", NULL, NULL);
 	}

@@ -3,11 +3,7 @@
  */
 #include "sslagent/connection/flow/flow.h"
 
-#include "sslagent/connection/flow/between.h"
-#include "sslagent/connection/flow/consumed.h"
-#include "sslagent/connection/flow/from_client.h"
 #include "sslagent/connection/flow/sealing.h"
-#include "sslagent/connection/flow/words.h"
 
 static size_t flow_seal(struct connection *c, const uint8_t *data, size_t len)
 {
@@ -34,13 +30,9 @@ static size_t flow_seal(struct connection *c, const uint8_t *data, size_t len)
 	return used;
 }
 
-/* Of an answer: bytes that the client has no room for stay with the socket. */
-enum backlog { BACKLOG_NONE, BACKLOG_WAITS };
-
-static void flow_read_backend(struct connection *c, enum backlog backlog)
+/* Bytes of an answer that the client has no room for stay with the socket. */
+static void flow_read_backend(struct connection *c, size_t room)
 {
-	const size_t room = backlog == BACKLOG_NONE ? sealing_room(c, BACKEND_READ_MAX) : 0;
-
 	if (room)
 		backend_read_on(c->backend, room);
 	else
@@ -57,7 +49,7 @@ size_t flow_pass_on(struct connection *c, uint8_t *data, size_t used, size_t len
 	if (used == len && c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)
 		conversation_reuse(c);
 	if (c->backend)
-		flow_read_backend(c, used == len ? BACKLOG_NONE : BACKLOG_WAITS);
+		flow_read_backend(c, used == len ? sealing_room(c, BACKEND_READ_MAX) : 0);
 	words_finish_if_over(c);
 	connection_look(c);
 	return used;
@@ -219,12 +211,12 @@ void flow_go_on(struct connection *c)
 	if (connection_serves(c) && c->from_backend == HALF_CLOSING)
 		flow_close(c);
 	from_client_open_waiting(c);
-	from_client_take_tail(c);
+	from_client_take_tail(c, NULL);
 	words_say(c);
 	if (connection_serves(c) && service_stands_between(&c->service))
 		between_read(c);
 	else if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
-		flow_read_backend(c, BACKLOG_NONE);
+		flow_read_backend(c, sealing_room(c, BACKEND_READ_MAX));
 	from_client_watch_head(c);
 	if (c->consumed.pace == CLIENT_WAITS) /* it may come from a state in which the deadline had another purpose */
 		consumed_arm(c);

@@ -49,7 +49,7 @@ static void from_client_went(struct connection *c)
 		words_finish(c, LAST_INTERNAL_ERROR, END_CLIENT_CLOSED);
 }
 
-void from_client_take_tail(struct connection *c)
+void from_client_take_tail(struct connection *c, struct connection_event *e)
 {
 	enum tail tail = (enum tail)c->tail;
 
@@ -279,7 +279,7 @@ void from_client_open_input(struct connection *c)
 	if (c->state == CONNECTION_RECOVERING)
 		connection_look(c);
 	else
-		from_client_take_tail(c);
+		from_client_take_tail(c, NULL);
 }
 
 void from_client_open_waiting(struct connection *c)
@@ -288,29 +288,23 @@ void from_client_open_waiting(struct connection *c)
 		from_client_open_input(c);
 }
 
-static void from_client_keep_rest(struct connection *c, const struct connection_event *e, size_t used)
-{
-	if (unopened_keep(&c->input, e->records.first + used, e->records.count - used,
-		    c->home->window_len + TLS_RECORD_MAX) < 0)
-		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
-}
-
 void from_client_keep(struct connection *c, struct connection_event *e)
 {
-	from_client_keep_rest(c, e, 0);
+	if (unopened_keep(&c->input, e->records.first, e->records.count, c->home->window_len + TLS_RECORD_MAX) < 0)
+		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
 }
 
 /* Opens records while there is room for their plaintext. */
 void from_client_open(struct connection *c, struct connection_event *e)
 {
-	size_t used = 0;
+	const size_t all = e->records.count;
 
-	for (; c->input.len == 0 && used < e->records.count && takes_more(c); used++)
-		open_record(c, &e->records.first[used]);
-	if (used)
+	for (; c->input.len == 0 && e->records.count && takes_more(c); e->records.count--)
+		open_record(c, e->records.first++);
+	if (e->records.count < all)
 		from_client_opened(c);
-	if (used < e->records.count && connection_serves(c))
-		from_client_keep_rest(c, e, used);
+	if (e->records.count && connection_serves(c))
+		from_client_keep(c, e);
 	connection_look(c); /* the client may have answered a PING of the agent */
 }
 

@@ -6,9 +6,7 @@
 #include "net/fault.h"
 #include "net/mutant.h"
 #include "sslagent/connection/connection_life.h"
-#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/flow/consumed.h"
-#include "sslagent/connection/flow/left_note.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 
@@ -77,6 +75,21 @@ size_t sealing_room(const struct connection *c, size_t len)
 	return sealable(&full, len, sealing_credit(c));
 }
 
+/* What the frame says of its records is committed with them (law 3). */
+static uint8_t sealing_flags(struct connection *c, enum service_piece piece)
+{
+	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
+
+	if (flags)
+		c->delivered = DELIVERED_SOME;
+	conversation_drop_asked(c);
+	if (conversation_at_checkpoint(c)) {
+		flags |= FRAME_CHECKPOINT;
+		conversation_reach_checkpoint(c);
+	}
+	return flags;
+}
+
 size_t sealing_seal(struct connection *c, const uint8_t *data, size_t len)
 {
 	const struct full_record full = full_record_of(c);
@@ -87,7 +100,7 @@ size_t sealing_seal(struct connection *c, const uint8_t *data, size_t len)
 
 	if (most == 0)
 		return 0;
-	left_note_leave(c, data, len, most);
+	succession_leave_note(c, data, len, most);
 	consumed_report(c); /* before the frame begins */
 	uint8_t *frame = c->carrier->ops->reserve(c->carrier, records_len(&full, most));
 	if (!frame) {
@@ -109,15 +122,7 @@ size_t sealing_seal(struct connection *c, const uint8_t *data, size_t len)
 	count_by(COUNT_RECORDS_SEALED, records);
 	fault_at("answer.sealed", NULL, NULL);
 	count_by(COUNT_BYTES_TO_CLIENT, used);
-	/* what the frame says of its records is committed with them (law 3) */
-	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
-	if (flags)
-		c->delivered = DELIVERED_SOME;
-	conversation_drop_asked(c);
-	if (conversation_at_checkpoint(c)) {
-		flags |= FRAME_CHECKPOINT;
-		conversation_reach_checkpoint(c);
-	}
+	const uint8_t flags = sealing_flags(c, piece);
 	c->carrier->ops->send(c->carrier, out, flags);
 	c->sent += out;
 	c->server_records += records;

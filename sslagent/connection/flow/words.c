@@ -9,7 +9,6 @@
 #include "net/fault.h"
 #include "net/log_pace.h"
 #include "sslagent/connection/flow/consumed.h"
-#include "sslagent/connection/flow/left_note.h"
 #include "sslagent/connection/flow/sealing.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
@@ -62,7 +61,7 @@ static bool seal_reply(struct connection *c)
 		return false;
 	if (len > sealing_fragment_max(c))
 		service_splits_reply(&c->service);
-	left_note_word(c);
+	succession_leave_word(c);
 	return sealing_seal(c, data, len) > 0 && c->state != CONNECTION_ENDED;
 }
 
@@ -207,11 +206,10 @@ void words_finish(struct connection *c, enum last_words words, enum end_reason r
 
 void words_part(struct connection *c, enum service_parting why)
 {
-	if (why == SERVICE_LEAVES) {
+	if (why == SERVICE_LEAVES)
 		words_finish(c, LAST_FAREWELL, END_DONE);
-		return;
-	}
-	words_finish(c, LAST_TRACK_LOST, END_TRACK_LOST);
+	else
+		words_finish(c, LAST_TRACK_LOST, END_TRACK_LOST);
 }
 
 void words_backend_lost(struct connection *c, enum end_reason reason)

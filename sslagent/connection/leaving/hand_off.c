@@ -5,7 +5,6 @@
 
 #include "net/fault.h"
 #include "net/mutant.h"
-#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 

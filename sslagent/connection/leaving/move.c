@@ -10,13 +10,7 @@
 #include "net/container_of.h"
 #include "net/fault.h"
 #include "proto/error.h"
-#include "sslagent/connection/conversation.h"
-#include "sslagent/connection/flow/between.h"
-#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
-#include "sslagent/connection/flow/left_note.h"
-#include "sslagent/connection/leaving/hand_off.h"
-#include "sslagent/connection/leaving/settle.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 
@@ -66,7 +60,7 @@ static void move_without_backend(struct connection *c)
 		between_step(c);
 		return;
 	}
-	left_note_word(c);
+	succession_leave_word(c);
 	conversation_release(c, END_DONE);
 	hand_off_connection(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_NOW);
 }
@@ -170,7 +164,7 @@ void move_passing(struct connection *c, struct connection_event *e)
 		settle_give_up(c, e);
 		return;
 	case EVENT_BACKEND_WRITTEN:
-		conversation_count_written(c, e->written);
+		conversation_count_written(c, e);
 		if (c->written == c->to_backend)
 			pass_now(c);
 		return;
@@ -185,7 +179,7 @@ void move_passing(struct connection *c, struct connection_event *e)
 static void move_at_checkpoint(struct connection *c, const struct ordered_move *order)
 {
 	if (!c->backend) {
-		left_note_word(c);
+		succession_leave_word(c);
 		hand_off_connection(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_NOW);
 	} else if (cluster_can_pass_to(c->home->cluster, order->target)) {
 		move_pass(c, order);

@@ -4,7 +4,8 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_MOVE_H
 #define CSSL_SSLAGENT_CONNECTION_MOVE_H
 
-#include "sslagent/connection/connection_events.h"
+#include "sslagent/connection/leaving/hand_off.h"
+#include "sslagent/connection/leaving/settle.h"
 
 connection_reaction move_order;   /* OWNER */
 connection_reaction move_passing; /* PASSING: all that may end this state */

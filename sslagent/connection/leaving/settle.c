@@ -9,10 +9,7 @@
 #include "net/container_of.h"
 #include "net/fault.h"
 #include "proto/error.h"
-#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
-#include "sslagent/connection/flow/from_client.h"
-#include "sslagent/connection/flow/words.h"
 #include "sslagent/connection/leaving/hand_off.h"
 
 struct settling {
@@ -122,14 +119,6 @@ static void settle_look(struct connection *c)
 
 static const struct interlude_ops settle_ops = { .drop = settle_drop, .look = settle_look };
 
-static void settle_cannot(struct connection *c, enum settle_to wanted, enum end_reason reason)
-{
-	if (wanted == SETTLES_TO_END)
-		words_finish(c, LAST_FAREWELL, reason);
-	else
-		hand_off_refuse(c, cssl_strerror(CSSL_E_NO_MEMORY));
-}
-
 static void settle_start(struct connection *c, enum settle_to wanted, const struct ordered_move *order,
 	enum end_reason reason, settle_reached *reached)
 {
@@ -137,7 +126,10 @@ static void settle_start(struct connection *c, enum settle_to wanted, const stru
 	struct settling *s = calloc(1, sizeof *s);
 
 	if (!s) {
-		settle_cannot(c, wanted, reason);
+		if (wanted == SETTLES_TO_END)
+			words_finish(c, LAST_FAREWELL, reason);
+		else
+			hand_off_refuse(c, cssl_strerror(CSSL_E_NO_MEMORY));
 		return;
 	}
 	*s = (struct settling){ .interlude.ops = &settle_ops,
