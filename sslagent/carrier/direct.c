@@ -402,7 +402,7 @@ static void silent_too_long(struct direct *d)
 		connection_give_up(d->connection, reason);
 	if (reason == END_BACKEND_TIMEOUT || (d->state != DIRECT_PREAMBLE && d->state != DIRECT_SERVING))
 		return;
-	if (d->connection && connection_is_ending(d->connection))
+	if (d->connection && d->connection->state == CONNECTION_ENDING)
 		end_ms = 0;
 	d->silence = DIRECT_ASKED;
 	deadline_set(d->stream.worker, &d->deadline,

@@ -139,7 +139,7 @@ static int adopt_stream(struct carrier_link *l, uint32_t id, const ProtobufCMess
 		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__INTERNAL, "malformed SSL_ID");
 	/* of one that is frozen here, no other agent took the state: it is on its way back */
 	const struct connection *here = connection_table_find(&l->home->connections->table, &connection);
-	if (l->home->ops->is_leaving(l->home->process) && !(here && connection_is_frozen(here)))
+	if (l->home->ops->is_leaving(l->home->process) && !(here && here->state == CONNECTION_FROZEN))
 		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 	struct link_stream *s = link_stream_add(l, id, &connection, ssl_id->epoch);
 	if (!s)

@@ -2,7 +2,7 @@
  * client's connection is still open, and RAgent goes on with it on another link. So the streams wait, paused: their
  * connections open no record, read no backend and seal no answer. A stream goes on only for a link that shows the same
  * proof, and under the same epoch. It ends if its time is over, or if RAgent asks this agent to adopt its connection
- * (leave_parked() in connection_adopt.c): then RAgent has given this ownership up.
+ * (leave_parked() in adopt.c): then RAgent has given this ownership up.
  *
  * If the link ended, they wait for a shorter time than it takes an honest RAgent to think an agent lost, so no other
  * agent owns their connections meanwhile. If it timed out, RAgent hangs, or the network is cut. In the first case its

@@ -1,7 +1,7 @@
 /* carrier.h: carries a connection's records to and from the client. A carrier is a stream on a link from RAgent
  * or a TCP connection of this agent's own TLS listener (carrier_home.h). A connection sees only this interface.
  *
- * Credit limits the output: connection_credit() grows as the client takes bytes, and never allows more than one
+ * Credit limits the output: sealing_credit() grows as the client takes bytes, and never allows more than one
  * window beyond them.
  */
 #ifndef CSSL_SSLAGENT_CARRIER_H

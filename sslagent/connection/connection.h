@@ -25,20 +25,16 @@
 #define CSSL_SSLAGENT_CONNECTION_H
 
 #include "net/endpoints.h"
-#include "net/timer.h"
 #include "sslagent/connection/connection_home.h"
-#include "sslagent/connection/carrier.h"
+#include "sslagent/connection/interlude.h"
+#include "sslagent/connection/kept_facts.h"
+#include "sslagent/connection/unopened.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/live.h"
-#include "sslagent/service/service.h"
 
 struct backend;
-struct connection_pass;
-struct connection_settling;
-struct connection_recovery;
-struct kept_bytes;
 
-/* In an order in which those that react alike are neighbours (connection_events.c). */
+/* In an order in which those that react alike are neighbours (events/connection_reactions.c). */
 #define CONNECTION_STATES(X)                                                                                           \
 	X(ADOPTING)                                                                                                    \
 	X(HANDSHAKING)                                                                                                 \
@@ -96,9 +92,6 @@ struct consumed_mark {
 	struct frame_consumed position;
 };
 
-/* enough for the facts of most sessions */
-#define CONNECTION_FACTS_BLOCK 176u
-
 /* Do the peers know the keys of our last KeyUpdate? NEVER: there was none. */
 enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
 
@@ -106,10 +99,27 @@ enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
  * got the next one. */
 enum backend_age { BACKEND_NEW, BACKEND_KEPT };
 
-/* May the next record be opened? WAITS: a KeyUpdate came too early (connection_consumed.c). */
+/* May the next record be opened? WAITS: a KeyUpdate came too early (flow/consumed.h). */
 enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
 
-/* Not opaque, because its own files (connection*.c) share it. No other code uses its members. */
+/* ENDING: of words.c only. */
+struct words {
+	uint8_t last;   /* enum last_words, sealed as soon as that is allowed */
+	uint8_t reason; /* of the end: goes with the last record */
+};
+
+/* Of consumed.c; others read it, and words.c and from_client.c let a client go on. */
+struct consumed {
+	struct consumed_mark awaited; /* the next mark that @written will reach */
+	struct consumed_mark newest;  /* the point up to which records are opened */
+	struct consumed_mark reached;
+	uint64_t reported_bytes; /* record bytes that the carrier knows as consumed */
+	uint8_t report;          /* enum consumed_report */
+	uint8_t pace;            /* enum client_pace */
+	uint8_t pace_told;       /* enum client_pace, as the carrier knows it */
+};
+
+/* Not opaque, because its own parts share it. Other code reads @state only. */
 struct connection {
 	struct connection_home *home;
 	struct carrier *carrier;
@@ -117,21 +127,16 @@ struct connection {
 	struct tls_contexts *contexts; /* referenced */
 	struct table_link by_id;       /* in the table of its home */
 	struct connection_id id;
-	uint8_t state;            /* enum connection_state */
-	uint8_t from_client;      /* enum half */
-	uint8_t from_backend;     /* enum half */
-	uint8_t disposition;      /* Cssl__LinkOpen__Disposition */
-	uint8_t report;           /* enum consumed_report */
-	uint8_t tail;             /* enum tail */
-	uint8_t delivered;        /* enum delivered */
-	uint8_t end_reason;       /* ENDING: goes with the last record */
-	uint8_t last_words;       /* ENDING: enum last_words, sealed as soon as that is allowed */
-	uint8_t keys_told;        /* enum keys_told */
-	uint8_t client_pace;      /* enum client_pace */
-	uint8_t client_pace_told; /* enum client_pace, as the carrier knows it */
-	uint8_t backend_age;      /* enum backend_age */
+	uint8_t state;        /* enum connection_state */
+	uint8_t from_client;  /* enum half */
+	uint8_t from_backend; /* enum half */
+	uint8_t disposition;  /* Cssl__LinkOpen__Disposition */
+	uint8_t tail;         /* enum tail */
+	uint8_t delivered;    /* enum delivered */
+	struct words words;
+	uint8_t keys_told;   /* enum keys_told */
+	uint8_t backend_age; /* enum backend_age */
 	uint16_t epoch;
-	uint32_t facts_len;
 	uint32_t head_number;           /* number of the request whose head is incomplete */
 	uint32_t keys_told_ms;          /* likewise: when peers heard of a KeyUpdate of ours */
 	uint32_t owner_since_ms;        /* on its worker's clock, which wraps here */
@@ -142,7 +147,7 @@ struct connection {
 	struct session_pull *pull;   /* PARKED */
 	struct live *live;           /* OWNER, RECOVERING, PASSING, SETTLING, ENDING, FROZEN by a move */
 	struct live_part *frozen;    /* FROZEN by a hand-off: a secret slab */
-	uint8_t *facts;              /* encoded SESS_OBJ without live and resumption part */
+	struct kept_facts facts;
 	struct service service;
 	const char *backend_name; /* as in the cluster file; chosen by ALPN */
 	struct backend *backend;  /* of the open conversation; NULL: there is none */
@@ -151,28 +156,22 @@ struct connection {
 	struct holding holding; /* its share of its worker's budget */
 
 	/* from the client */
-	uint8_t *input; /* whole records that wait to be opened (connection_holding.c) */
-	uint32_t input_len, input_cap, input_records;
-	struct frame_violation bad;    /* TAIL_VIOLATION */
-	uint32_t skip;                 /* so many plaintext bytes of the next data record are at the backend already */
-	uint32_t handshake_ns;         /* time that the handshake took */
-	uint64_t client_records;       /* opened, or used by the handshake */
-	uint64_t record_bytes;         /* bytes of these */
-	uint64_t to_backend;           /* bytes given to the backend so far, or kept in @head for it */
-	uint64_t written;              /* bytes of these that its socket has taken */
-	struct consumed_mark awaited;  /* the next mark that @written will reach */
-	struct consumed_mark newest;   /* the point up to which records are opened */
-	struct consumed_mark consumed; /* reached */
-	uint64_t reported_bytes;       /* record bytes that the carrier knows as consumed */
+	struct unopened input;
+	struct frame_violation bad; /* TAIL_VIOLATION */
+	uint32_t skip;              /* so many plaintext bytes of the next data record are at the backend already */
+	uint32_t handshake_ns;      /* time that the handshake took */
+	uint64_t client_records;    /* opened, or used by the handshake */
+	uint64_t record_bytes;      /* bytes of these */
+	uint64_t to_backend;        /* bytes given to the backend so far, or kept in @head for it */
+	uint64_t written;           /* bytes of these that its socket has taken */
+	struct consumed consumed;
 
 	/* to the client */
 	uint64_t sent, drained; /* bytes of records */
 	uint64_t server_records;
-	struct connection_pass *pass;         /* PASSING */
-	struct connection_settling *settling; /* SETTLING */
-	struct connection_recovery *recovery; /* RECOVERING */
-	struct kept_bytes *head;              /* OWNER, RECOVERING: an incomplete head, and no backend yet */
-	struct kept_bytes *asked;             /* bytes since the checkpoint, which may be asked again; NULL: not */
+	struct interlude *interlude; /* RECOVERING, PASSING, SETTLING */
+	struct kept_bytes *head;     /* OWNER, RECOVERING: an incomplete head, and no backend yet */
+	struct kept_bytes *asked;    /* bytes since the checkpoint, which may be asked again; NULL: not */
 };
 
 /* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: @why is
@@ -214,10 +213,19 @@ void connection_superseded(void *ctx, const struct connection_id *id, uint16_t o
 void connection_give_up(struct connection *c, enum end_reason reason);
 
 /* Bytes of records that wait to be opened. Above a window the carrier stops reading. */
-size_t connection_waiting(const struct connection *c);
-/* 1: there was a request, and all requests are answered. */
+static inline size_t connection_waiting(const struct connection *c)
+{
+	return unopened_len(&c->input);
+}
+
+/* There was a request, and all requests are answered. */
 bool connection_is_idle(const struct connection *c);
-bool connection_is_handshaking(const struct connection *c);
+
+static inline bool connection_is_handshaking(const struct connection *c)
+{
+	return c->state == CONNECTION_HANDSHAKING || c->state == CONNECTION_PARKED;
+}
+
 /* Why its handshake failed; "": it did not, or is over. */
 const char *connection_cause(const struct connection *c);
 
@@ -229,10 +237,6 @@ struct connection_account {
 	uint64_t client_bytes, server_bytes; /* of TLS records */
 };
 void connection_account(const struct connection *c, struct connection_account *out);
-/* 1: it ends as soon as the client takes its last words. */
-bool connection_is_ending(const struct connection *c);
-/* 1: it was handed off, and lasts until its successor has adopted it. */
-bool connection_is_frozen(const struct connection *c);
 const char *connection_state_name(enum connection_state state);
 bool connection_may_go(enum connection_state from, enum connection_state to); /* see the drawing */
 

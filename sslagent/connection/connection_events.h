@@ -1,11 +1,10 @@
-/* connection_events.h: all events of a connection at this agent, and the functions that react to them. For each
- * event and state, the table in connection_events.c has a function, or the reason why there is none.
+/* connection_events.h: all events of a connection at this agent. For each event and state, the table in
+ * events/connection_reactions.c has the function of the part that reacts, or the reason why there is none.
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_EVENTS_H
 #define CSSL_SSLAGENT_CONNECTION_EVENTS_H
 
 #include "sslagent/connection/connection.h"
-#include "net/stream.h"
 
 /* X(name, text of the log) */
 #define CONNECTION_EVENTS(X)                                                                                           \
@@ -46,14 +45,13 @@ struct connection_event {
 		struct {
 			uint8_t *data;
 			size_t len;
-			size_t used;                     /* set by the function that reacts */
-		} bytes;                                 /* BACKEND_DATA */
-		const struct frame_accepted *accepted;   /* ACCEPTED */
-		const struct frame_violation *violation; /* VIOLATION */
-		const Cssl__LinkMove *move;              /* MOVE */
-		enum end_reason reason;                  /* GIVE_UP, FORGET */
-		enum session_answer answer;              /* PULLED */
-		size_t written;                          /* BACKEND_WRITTEN: bytes */
+			size_t used;                   /* set by the function that reacts */
+		} bytes;                               /* BACKEND_DATA */
+		const struct frame_accepted *accepted; /* ACCEPTED */
+		const Cssl__LinkMove *move;            /* MOVE */
+		enum end_reason reason;                /* GIVE_UP, FORGET */
+		enum session_answer answer;            /* PULLED */
+		size_t written;                        /* BACKEND_WRITTEN: bytes */
 		struct {
 			enum stream_end how;
 			int uv_error;
@@ -79,60 +77,11 @@ struct connection_table_cell {
 };
 
 /* Also used by tests. */
-const struct connection_table_cell *connection_cell(enum connection_event_kind kind, enum connection_state state);
+extern const struct connection_table_cell connection_reactions[EVENT_COUNT][CONNECTION_STATE_COUNT];
 
-const char *connection_event_name(enum connection_event_kind kind);
+extern const char *const connection_event_names[EVENT_COUNT];
 
-/* Find the reaction and call it. May end the connection. */
-void connection_happens(struct connection *c, struct connection_event *e);
-
-/* connection.c */
-connection_reaction connection_shake_hands;          /* with these records */
-connection_reaction connection_shake_hands_on;       /* the loop turn has time for it */
-connection_reaction connection_unpark;               /* and shakes hands on */
-connection_reaction connection_take_tail_unfinished; /* of a handshake */
-connection_reaction connection_abort_handshake;
-connection_reaction connection_drop_unowned; /* it owns nothing */
-connection_reaction connection_drop_owned;   /* others have to know where its sealing stopped */
-
-/* connection_flow.c */
-connection_reaction connection_keep_records; /* until they can be opened */
-connection_reaction connection_open_records;
-connection_reaction connection_hear_records;
-connection_reaction connection_count_accepted; /* and do nothing else */
-connection_reaction connection_go_on_serving;
-connection_reaction connection_go_on_ending;
-connection_reaction connection_pass_answer;
-connection_reaction connection_pass_rest;   /* of an answer that was cut */
-connection_reaction connection_hold_answer; /* it stays with the backend's socket */
-connection_reaction connection_count_written;
-connection_reaction connection_backend_took; /* and both ways go on */
-
-/* connection_ends.c */
-connection_reaction connection_keep_tail; /* until records before it are opened */
-connection_reaction connection_take_tail_served;
-connection_reaction connection_finish_early;
-connection_reaction connection_cut_last_words;
-connection_reaction connection_lose_backend;
-connection_reaction connection_drop_backend;
-connection_reaction connection_words_were_read;
-
-/* connection_consumed.c */
-connection_reaction connection_deadline_came;
-
-/* connection_recover.c */
-connection_reaction connection_lose_rest; /* of the answer that was cut */
-
-/* connection_move.c */
-connection_reaction connection_carry_out_move;
-connection_reaction connection_refuse_move;
-connection_reaction connection_pass_goes_on; /* the backend took more bytes */
-connection_reaction connection_pass_is_late;
-connection_reaction connection_pass_answered;
-connection_reaction connection_pass_loses_backend;
-connection_reaction connection_finish_passing;
-
-/* connection_settle.c */
-connection_reaction connection_settle_no_longer;
+/* For connection_home_open(). */
+extern const struct connection_upward connection_upward;
 
 #endif

@@ -21,6 +21,7 @@
 struct backend_pool;
 struct cluster;
 struct connection;
+struct connection_event;
 struct handshake_limit;
 struct live_pool;
 struct tls_contexts;
@@ -32,6 +33,16 @@ struct tls_contexts;
 #define HANDSHAKES_LARGE_NS UINT64_C(1000000)
 /* A connection counts as established so long after its handshake, because the first request comes at once. */
 #define ESTABLISHED_MS      100u
+
+/* What stands above the parts of a connection (events/): they call it by these only, so that no part has to know it. */
+struct connection_upward {
+	const struct backend_user_ops *backend;  /* of its backend connections */
+	void (*on_deadline)(struct deadline *d); /* of the connection */
+	/* An event of a part's own. May end the connection. */
+	void (*happens)(struct connection *c, struct connection_event *e);
+};
+
+#define HEAP_TRIM_MS 5000 /* behind the end of a handshake */
 
 struct connection_home {
 	/* Set before connection_home_open(). All except the contexts outlive it. */
@@ -51,6 +62,7 @@ struct connection_home {
 	struct service_blocks service_blocks; /* for connections with an open request */
 	struct backend_home backend_home;
 	struct backend_pool *backends;
+	const struct connection_upward *up;
 	struct table table;        /* of connections by id, from OPEN or SSL_ID to their ends */
 	struct table_link *buried; /* ended in this turn, freed at its end */
 	struct turn_end burial;
@@ -84,9 +96,6 @@ static inline void connection_home_count_handshakes(struct connection_home *home
 	if (home->handshakes > atomic_load_explicit(&home->handshake_peak, memory_order_relaxed))
 		atomic_store_explicit(&home->handshake_peak, home->handshakes, memory_order_relaxed);
 }
-
-/* A handshake's memory is freed: what the worker's further ones do not need goes back to the kernel soon. */
-void connection_home_trim_heap(struct connection_home *home);
 
 /* A connection that was handed off and adopted on the same worker is there twice until its old stream is detached. */
 struct connection *connection_table_find(const struct table *t, const struct connection_id *id);

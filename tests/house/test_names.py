@@ -9,10 +9,8 @@ MEAN_THE_SAME = {
     "connection_create": "makes the object of one client's connection",
     "connection_end": "ends it for a reason, and tells the other tier",
     "connection_may_go": "does the drawing of the states allow this change?",
-    "connection_relieve": "above the budget: takes memory back from the connections that keep most",
     "connection_state_name": "a state's word for logs and the API",
     "connection_to": "changes the state",
-    "connection_weigh": "counts again what a connection keeps",
     "main": "the program",
 }
 

@@ -12,14 +12,14 @@ ROW = re.compile(r"\bX\(\w*?,?\s*\"?(\w+)\"?,\s*MONOTONIC", re.S)
 # The file that counts it, and in there: the event of a line, or the reason of a connection that ends, which is in its line.
 LOGGED = {
     "sslagent": {
-        "handshakes_refused_": ("connection/connection.c", '"handshake failed"'),  # each cause
-        "handshakes_refused_limit": ("connection/connection.c", '"handshake refused"'),
-        "handshakes_displaced": ("connection/connection.c", '"handshake gave way"'),
-        "parks_refused": ("connection/connection.c", '"session not asked for"'),
-        "resumptions_refused_certificate": ("connection/connection_export.c", '"session not resumed"'),
-        "adopts_refused": ("connection/connection_adopt.c", '"adopt refused"'),
-        "downloads_refused": ("connection/connection_recover.c", '"download ended"'),
-        "kept_ended": ("connection/connection_holding.c", '"connection ended to free memory"'),
+        "handshakes_refused_": ("connection/beginning/handshaking.c", '"handshake failed"'),  # each cause
+        "handshakes_refused_limit": ("connection/beginning/handshaking.c", '"handshake refused"'),
+        "handshakes_displaced": ("connection/beginning/handshaking.c", '"handshake gave way"'),
+        "parks_refused": ("connection/beginning/handshaking.c", '"session not asked for"'),
+        "resumptions_refused_certificate": ("connection/beginning/handshaking.c", '"session not resumed"'),
+        "adopts_refused": ("connection/beginning/adopt.c", '"adopt refused"'),
+        "downloads_refused": ("connection/beginning/recover.c", '"download ended"'),
+        "kept_ended": ("connection/events/connection_events.c", '"connection ended to free memory"'),
         "direct_refused": ("carrier/direct_listen.c", '"direct connection refused"'),
         "preambles_refused": ("carrier/direct_preamble.c", '"preamble refused"'),
         "reattaches_refused": ("carrier/link_parked.c", '"stream does not go on"'),

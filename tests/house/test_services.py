@@ -64,7 +64,7 @@ def test_a_planted_comparison_in_the_dashboard_is_seen(planted):
 
 
 @pytest.mark.parametrize("where, line", [
-    ("sslagent/connection/connection_flow.c", "	if (c->service.kind != CONF_HTTP)"),
+    ("sslagent/connection/flow/flow.c", "	if (c->service.kind != CONF_HTTP)"),
     ("sslagent/service/service.c", "	if (s->kind == CONF_HTTP)"),
     ("sslagent/service/service.c", "	[CONF_HTTP] = &service_tcp,"),
     ("sslagent/service/service.h", "	return s->kind == CONF_HTTP;"),

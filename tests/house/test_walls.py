@@ -35,7 +35,11 @@ WALLS = {
         "service/http": {"", "service"},
         "service/smtp": {"", "service"},
         "backend": {""},
-        "connection": {"", "tls", "cluster", "service", "backend"},
+        "connection": {"", "tls", "cluster", "service", "backend"},  # the struct, its states and end, and the parts that it embeds
+        "connection/flow": {"", "service", "connection"},  # an owner at work
+        "connection/leaving": {"", "cluster", "connection", "connection/flow"},  # how it stops to be one
+        "connection/beginning": {"", "tls", "cluster", "service", "connection", "connection/flow"},  # how an agent becomes one
+        "connection/events": {"", "tls", "backend", "connection", "connection/flow", "connection/leaving", "connection/beginning"},
         "preamble": {"", "backend"},
         "carrier": {"", "tls", "connection", "preamble"},
         "process": {"", "tls", "sessions", "cluster", "connection", "carrier"},
@@ -111,7 +115,9 @@ def test_no_folder_includes_upward():
     ("ragent/a_new_folder/file.c", "ragent/link/link.h"),
     ("sslagent/sessions/store.c", "sslagent/cluster/cluster.h"),
     ("sslagent/connection/connection.h", "sslagent/process/agent_internal.h"),
-    ("sslagent/connection/connection_flow.c", "sslagent/service/http/http_follower.h"),
+    ("sslagent/connection/flow/flow.c", "sslagent/service/http/http_follower.h"),
+    ("sslagent/connection/connection.c", "sslagent/connection/flow/words.h"),
+    ("sslagent/connection/flow/flow.c", "sslagent/connection/leaving/settle.h"),
     ("sslagent/service/service.c", "sslagent/service/http/http_follower.h"),
     ("smtpproxy/outward/onward.h", "smtpproxy/sender/session.h"),
     ("smtpproxy/queue/queue.c", "smtpproxy/sender/session.h"),

@@ -1,11 +1,8 @@
 /* connection_fixture.c: see connection_fixture.h. */
 #include "tests/unit/sslagent/connection/connection_fixture.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <sodium.h>
 
@@ -19,7 +16,6 @@ struct fake_ragent r;
 struct memory_client *client;
 struct record_forge *forge;
 struct key_ring agents_key;
-int backend = -1;
 uint8_t lots[2u << 20];
 uint8_t got[4u << 20];
 size_t got_len;
@@ -29,7 +25,6 @@ static struct test_pki pki;
 static struct test_identity identity;
 static struct conf *conf;
 static struct agent_counters *counters;
-static int listening = -1;
 static enum { CONNECTION_NONE, CONNECTION_BEGUN } begun;
 static uint8_t early[65536]; /* to be said right behind Finished */
 static size_t early_len;
@@ -81,9 +76,7 @@ static void load_conf(void)
 	struct sockaddr_storage address;
 	char where[ADDRESS_TEXT_MAX];
 
-	listening = socket_listen(OVER_TCP4, &address);
-	setsockopt(listening, SOL_SOCKET, SO_RCVBUF, &(int){ 65536 },
-		sizeof(int)); /* what the kernel takes for a backend that does not read */
+	backend_start(&address);
 	address_format((struct sockaddr *)&address, where);
 	snprintf(text, sizeof text, cluster_file, identity.chain_path, identity.key_path, where, where, where);
 	int result = conf_parse(text, strlen(text), "c.yaml", &conf, error, sizeof error);
@@ -130,7 +123,6 @@ static void setup(void)
 		lots[i] = (uint8_t)(i ^ (i >> 8) * 31 ^ (i >> 16) * 17);
 	manners = (struct manners){ 0 };
 	got_len = 0;
-	backend = -1;
 	begun = CONNECTION_NONE;
 }
 
@@ -143,9 +135,7 @@ static void connection_drop(void)
 	record_forge_destroy(forge);
 	client = NULL;
 	forge = NULL;
-	if (backend >= 0)
-		close(backend);
-	backend = -1;
+	backend_drop();
 }
 
 static void teardown(void)
@@ -160,7 +150,7 @@ static void teardown(void)
 	connection_home_release(&a2.worker);
 	fake_cluster_stop(&a1.cluster);
 	fake_cluster_stop(&a2.cluster);
-	close(listening);
+	backend_stop();
 	conf_destroy(conf);
 	teardown_worker();
 	agent_counters_destroy(counters);
@@ -381,7 +371,7 @@ void say_key_update(int request)
 	ck_assert_int_eq(record_forge_step(forge), 0);
 }
 
-static void assert_same(const char *where, const uint8_t *have, const uint8_t *wanted, size_t len)
+void assert_same(const char *where, const uint8_t *have, const uint8_t *wanted, size_t len)
 {
 	size_t at = 0;
 
@@ -401,110 +391,6 @@ void client_expect(const void *data, size_t len)
 void client_expect_text(const char *text)
 {
 	client_expect(text, strlen(text));
-}
-
-/* --- the backend --- */
-
-int backend_waits(void)
-{
-	struct timeval none = { 0 };
-	fd_set set;
-
-	FD_ZERO(&set);
-	FD_SET(listening, &set);
-	return select(listening + 1, &set, NULL, NULL, &none) > 0;
-}
-
-void backend_stop_listening(void)
-{
-	ck_assert_int_eq(shutdown(listening, SHUT_RDWR), 0);
-}
-
-void backend_take(void)
-{
-	ck_assert(backend_waits());
-	if (backend >= 0)
-		close(backend);
-	backend = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	ck_assert_int_ge(backend, 0);
-}
-
-void backend_accept(void)
-{
-	carry_until(backend_waits());
-	backend_take();
-}
-
-void backend_hear(const char *text)
-{
-	char buffer[1024];
-
-	ck_assert_uint_le(strlen(text), sizeof buffer);
-	read_exactly(backend, buffer, strlen(text));
-	assert_same("the backend", (uint8_t *)buffer, (const uint8_t *)text, strlen(text));
-}
-
-void backend_expect_into(uint8_t *out, size_t len)
-{
-	size_t have = 0;
-	ssize_t n = 0;
-
-	while (have < len) {
-		carry_until((n = read(backend, out + have, len - have)) >= 0 || errno != EAGAIN);
-		ck_assert_msg(n > 0, "the backend's connection ended after %zu of %zu bytes", have, len);
-		have += (size_t)n;
-	}
-}
-
-void backend_expect(const void *data, size_t len)
-{
-	static uint8_t buffer[4u << 20];
-
-	backend_expect_into(buffer, len);
-	assert_same("the backend", buffer, data, len);
-}
-
-void backend_expect_text(const char *text)
-{
-	backend_expect(text, strlen(text));
-}
-
-void backend_say(const void *data, size_t len)
-{
-	const uint8_t *at = data;
-	ssize_t n = 0;
-
-	while (len > 0) {
-		carry_until((n = write(backend, at, len)) > 0);
-		at += n;
-		len -= (size_t)n;
-	}
-}
-
-void backend_say_text(const char *text)
-{
-	backend_say(text, strlen(text));
-}
-
-int backend_end(void)
-{
-	static uint8_t waste[65536];
-	ssize_t n = 0;
-
-	carry_until((n = read(backend, waste, sizeof waste)) == 0 || (n < 0 && errno != EAGAIN));
-	return n == 0 ? 0 : -1;
-}
-
-void backend_hang_up(void)
-{
-	close(backend);
-	backend = -1;
-}
-
-void backend_reset_now(void)
-{
-	reset(OVER_TCP4, backend);
-	backend = -1;
 }
 
 /* --- ends --- */

@@ -1,17 +1,18 @@
 /* connection_fixture.h: a connection in one process: an OpenSSL client in memory, RAgent's half (fake_carrier.h), two
  * agents' workers on the test's own loop with a cluster that obeys the test (fake_cluster.h), and a real socket as
- * backend, served by the test.
+ * backend (served_backend.h).
  */
 #ifndef CSSL_TESTS_UNIT_SSLAGENT_CONNECTION_FIXTURE_H
 #define CSSL_TESTS_UNIT_SSLAGENT_CONNECTION_FIXTURE_H
 
-#include "sslagent/connection/connection_internal.h"
+#include "sslagent/connection/connection_life.h"
 #include "sslagent/counters.h"
 #include "tests/lib/memory_client.h"
 #include "tests/lib/record_forge.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/sslagent/connection/fake_carrier.h"
 #include "tests/unit/sslagent/connection/fake_cluster.h"
+#include "tests/unit/sslagent/connection/served_backend.h"
 
 #define WINDOW 65536u
 
@@ -35,7 +36,6 @@ extern struct fake_ragent r; /* RAgent's half of the connection */
 extern struct memory_client *client;
 extern struct record_forge *forge; /* after forge_begin() */
 extern struct key_ring agents_key;
-extern int backend; /* the socket of the conversation, after backend_accept(); -1 */
 
 /* What the client got, decrypted, and how it ended. */
 extern uint8_t got[4u << 20];
@@ -108,20 +108,8 @@ void forge_begin(void);
 void say_forged(const struct forged_record *record);
 void say_key_update(int request);
 
-void backend_accept(void);
-void backend_take(void);                           /* it waits: backend_waits() */
-void backend_hear(const char *text);               /* as backend_expect_text(), with nothing but the loop's turns */
-void backend_expect(const void *data, size_t len); /* exactly that is next */
-void backend_expect_text(const char *text);
-void backend_expect_into(uint8_t *out, size_t len); /* whatever it is */
-void backend_say(const void *data, size_t len);
-void backend_say_text(const char *text);
-/* 0: the agent's FIN, -1: reset; what came before is thrown away. */
-int backend_end(void);
-void backend_hang_up(void); /* FIN and close */
-void backend_reset_now(void);
-void backend_stop_listening(void);
-int backend_waits(void); /* 1: another connection waits to be accepted */
+/* Check writes a line for each assertion; this one is one. */
+void assert_same(const char *where, const uint8_t *have, const uint8_t *wanted, size_t len);
 
 void client_expect(const void *data, size_t len);
 void client_expect_text(const char *text);
