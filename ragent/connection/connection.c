@@ -47,8 +47,8 @@ const struct service_traits *connection_service(const struct connection *c)
 {
 	const struct conf_listener *l = c->front->conf;
 
-	for (size_t i = 0; c->agreed && i < l->alpn_count; i++)
-		if (strcmp(l->alpn[i].protocol, agreed_alpn(c->agreed)) == 0)
+	for (size_t i = 0; c->now.agreed && i < l->alpn_count; i++)
+		if (strcmp(l->alpn[i].protocol, agreed_alpn(c->now.agreed)) == 0)
 			return &service_traits[l->alpn[i].service];
 	return &service_traits[l->service];
 }
@@ -106,7 +106,7 @@ void connection_known(struct connection *c)
 		refuse_source(c);
 		return;
 	}
-	c->source = SOURCE_COUNTED;
+	c->now.source = SOURCE_COUNTED;
 	if (is_refused(c)) {
 		counter_add(&c->home->counters.suspects_refused, 1);
 		connection_end(c, END_SUSPECTED, END_RESET);
@@ -211,10 +211,11 @@ struct connection *connection_create(struct connection_home *home, struct front 
 	}
 	c->slot.fd = -1;
 	c->front = front;
-	c->handshake_agent = c->owner = c->affinity_agent = c->handshaking_at = c->move_target = NO_AGENT;
+	c->now.handshake_agent = c->now.owner = c->now.affinity_agent = c->now.handshaking_at = c->now.move_target =
+		NO_AGENT;
 	c->deadline.fn = connection_deadline_is_over;
-	c->accepted_ms = c->active_ms = connection_now_ms(c);
-	position_init(&c->position);
+	c->now.accepted_ms = c->now.active_ms = connection_now_ms(c);
+	position_init(&c->now.position);
 	randombytes_buf(c->id.bytes, sizeof c->id.bytes);
 	return c;
 }
@@ -222,7 +223,7 @@ struct connection *connection_create(struct connection_home *home, struct front 
 void connection_discard(struct connection *c)
 {
 	fine_block_give(&c->home->blocks, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	agreed_destroy(&c->home->blocks, c->agreed);
+	agreed_destroy(&c->home->blocks, c->now.agreed);
 	connection_void(c);
 	connection_forget_trail(c);
 	connection_free_busy(c);
@@ -255,14 +256,14 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 /* Its descriptor is closed by now. */
 void connection_free(struct connection *c)
 {
-	if (c->source == SOURCE_COUNTED)
+	if (c->now.source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
 	admission_leave(c->home->shared->admission);
 	atomic_fetch_sub(&c->front->connections, 1);
 	deadline_cancel(&c->deadline);
 	struct connection_home *home = c->home;
 	mover_forget(&home->mover, c);
-	counter_add(&home->counters.client_queued_bytes, c->slot.bytes_written - c->queued);
+	counter_add(&home->counters.client_queued_bytes, c->slot.bytes_written - c->now.queued);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
@@ -285,36 +286,38 @@ const char *connection_client_text(const struct connection *c, char text[static 
 static uint64_t client_records(const struct connection *c)
 {
 	if (!c->busy)
-		return c->position.now.client_records;
+		return c->now.position.now.client_records;
 	return c->busy->kept.unit == KEPT_BYTES ? 0 : c->busy->kept.next_record;
 }
 
 void connection_describe(const struct connection *c, struct connection_description *out)
 {
 	const struct agents *agents = c->home->shared->agents;
-	const struct agreed *a = c->agreed;
+	const struct agreed *a = c->now.agreed;
 	uint64_t now_ms = connection_now_ms(c);
 
 	*out = (struct connection_description){ .id = c->id,
 		.listener = c->front->conf->name,
-		.state = connection_state_name(c->state),
-		.owner = c->state == CONNECTION_OWNED || c->state == CONNECTION_MOVING ? agents_name(agents, c->owner)
-										       : NULL,
-		.handshake_agent = c->handshake_agent == NO_AGENT ? NULL : agents_name(agents, c->handshake_agent),
-		.affinity_agent = c->affinity_agent == NO_AGENT ? NULL : agents_name(agents, c->affinity_agent),
-		.preamble_agent = connection_speaks_clear(c) && c->current.link
-					  ? agents_name(agents, link_agent(c->current.link))
+		.state = connection_state_name(c->now.state),
+		.owner = c->now.state == CONNECTION_OWNED || c->now.state == CONNECTION_MOVING
+				 ? agents_name(agents, c->now.owner)
+				 : NULL,
+		.handshake_agent =
+			c->now.handshake_agent == NO_AGENT ? NULL : agents_name(agents, c->now.handshake_agent),
+		.affinity_agent = c->now.affinity_agent == NO_AGENT ? NULL : agents_name(agents, c->now.affinity_agent),
+		.preamble_agent = connection_speaks_clear(c) && c->now.current.link
+					  ? agents_name(agents, link_agent(c->now.current.link))
 					  : NULL,
-		.epoch = c->epoch,
-		.moves = c->moves,
-		.age_ms = now_ms - c->accepted_ms,
-		.idle_ms = now_ms - c->active_ms,
+		.epoch = c->now.epoch,
+		.moves = c->now.moves,
+		.age_ms = now_ms - c->now.accepted_ms,
+		.idle_ms = now_ms - c->now.active_ms,
 		.client_records = client_records(c),
-		.client_bytes = c->client_bytes,
-		.server_records = c->position.server_records,
-		.server_bytes = c->queued,
-		.read_generation = c->position.now.read_generation,
-		.write_generation = c->position.write_generation };
+		.client_bytes = c->now.client_bytes,
+		.server_records = c->now.position.server_records,
+		.server_bytes = c->now.queued,
+		.read_generation = c->now.position.now.read_generation,
+		.write_generation = c->now.position.write_generation };
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &out->client);
 	endpoint_sockaddr(&c->endpoints.server, c->endpoints.server_port, &out->server);
 	if (!a)

@@ -20,15 +20,15 @@
 
 static void copies_follow(struct connection *c)
 {
-	if (!copies_commit(&c->copies, &c->home->blocks, &c->position))
+	if (!copies_commit(&c->now.copies, &c->home->blocks, &c->now.position))
 		return;
-	c->copied_ms = connection_now_ms(c);
+	c->now.copied_ms = connection_now_ms(c);
 	counter_add(&c->home->counters.copies_current, 1);
 }
 
 static int follow_consumed(struct connection *c)
 {
-	int r = kept_consume(&c->busy->kept, c->position.now.client_records);
+	int r = kept_consume(&c->busy->kept, c->now.position.now.client_records);
 
 	if (r == 0)
 		connection_trim_replay(c, 0);
@@ -47,7 +47,7 @@ static void follow_answer(struct connection *c, uint8_t flags)
 /* The owner was asked to freeze the connection, and still works on it: the client does not wait yet. */
 static void note_work(struct connection *c)
 {
-	if (c->state == CONNECTION_MOVING)
+	if (c->now.state == CONNECTION_MOVING)
 		connection_owner_goes(c);
 }
 
@@ -56,7 +56,7 @@ static int scan_data(const struct connection *c, const struct frame *f, struct t
 {
 	struct tls_record_header bad;
 
-	if (f->flags & (FRAME_PLAINTEXT | FRAME_RECORDS_FOLLOW) || c->server_side != SERVER_OPEN)
+	if (f->flags & (FRAME_PLAINTEXT | FRAME_RECORDS_FOLLOW) || c->now.server_side != SERVER_OPEN)
 		return CSSL_E_STATE;
 	if (fault_at("records.received", NULL, NULL) == FAULT_FAIL)
 		return CSSL_E_STATE;
@@ -73,8 +73,8 @@ static bool ends_generation(const struct frame *f)
 
 static void audit(const struct connection *c, const struct frame *f)
 {
-	if (f->type == FRAME_DATA && c->position.stage == POSITION_LIVE)
-		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
+	if (f->type == FRAME_DATA && c->now.position.stage == POSITION_LIVE)
+		audit_accepted(c->id.bytes, c->now.epoch, f->payload, f->len);
 }
 
 /* Before the slot says so, a record does not count as accepted: if this process dies, the next one knows nothing of it.
@@ -82,7 +82,7 @@ static void audit(const struct connection *c, const struct frame *f)
  * that a generation has ended, so that counts at once. */
 static void audit_saved(const struct connection *c, const struct frame *f, int result)
 {
-	if (result == 0 && c->state != CONNECTION_CLOSING && !ends_generation(f))
+	if (result == 0 && c->now.state != CONNECTION_CLOSING && !ends_generation(f))
 		audit(c, f);
 }
 
@@ -95,7 +95,7 @@ static int in_data(struct connection *c, const struct frame *f, const void *mess
 		return r;
 	if (connection_exceeds_window(c, f->len))
 		return 0;
-	r = position_commit(&c->position, f->flags, run.records, run.len);
+	r = position_commit(&c->now.position, f->flags, run.records, run.len);
 	if (r < 0)
 		return r;
 	if (ends_generation(f))
@@ -106,7 +106,7 @@ static int in_data(struct connection *c, const struct frame *f, const void *mess
 	note_work(c);
 	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
-		c->server_side = SERVER_SAID_LAST;
+		c->now.server_side = SERVER_SAID_LAST;
 	copies_follow(c);
 	follow_answer(c, f->flags);
 	if (c->busy->pause_began_ms)
@@ -125,7 +125,7 @@ static int in_consumed(struct connection *c, const struct frame *f, const void *
 	int r = frame_consumed_read(f, &consumed);
 
 	if (r == 0)
-		r = position_consume(&c->position, &consumed, f->flags);
+		r = position_consume(&c->now.position, &consumed, f->flags);
 	if (r == 0)
 		r = follow_consumed(c);
 	if (r < 0)
@@ -141,9 +141,9 @@ static int in_consumed(struct connection *c, const struct frame *f, const void *
 
 static int in_fin(struct connection *c, const struct frame *f, const void *message)
 {
-	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
+	if (c->now.server_side == SERVER_FIN || c->now.server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
-	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
+	c->now.server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
 	stream_shutdown(&c->busy->client);
 	return 0;
 }
@@ -159,15 +159,16 @@ static void note_drain(struct connection *c, int agent, enum end_reason reason)
 
 int connection_in_end(struct connection *c, const struct frame *f, const void *message)
 {
-	const int agent = link_agent(c->current.link);
+	const int agent = link_agent(c->now.current.link);
 	uint8_t reason = f->payload[0];
 
 	if (reason >= END_REASON_COUNT) /* a reason of a later release: it does not cost the link and all its streams */
 		reason = END_INTERNAL;
-	c->home->cause = link_cause(c->current.link, c->current.stream);
+	c->home->cause = link_cause(c->now.current.link, c->now.current.stream);
 	connection_release_current(c); /* the agent has forgotten the stream, so it needs no CLOSE */
-	if (c->state == CONNECTION_FINISHING && c->end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
-		reason = c->end_reason;
+	if (c->now.state == CONNECTION_FINISHING &&
+		c->now.end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
+		reason = c->now.end_reason;
 	note_drain(c, agent, (enum end_reason)reason);
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
 	c->home->cause = "";
@@ -180,7 +181,7 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 {
 	if (!h)
 		return 0;
-	if (c->agreed || h->session_id.len > SESSION_ID_LEN ||
+	if (c->now.agreed || h->session_id.len > SESSION_ID_LEN ||
 		(h->family_id.len && h->family_id.len != FAMILY_ID_LEN) ||
 		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
 		return CSSL_E_RANGE;
@@ -198,7 +199,7 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
 	if (h->ja4.len)
 		memcpy(&a->ja4, h->ja4.data, sizeof a->ja4);
-	c->agreed = a;
+	c->now.agreed = a;
 	counter_add(a->resumed ? &connection_counts(c)->handshakes_resumed : &connection_counts(c)->handshakes_full, 1);
 	return 0;
 }
@@ -206,13 +207,13 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 /* The part that KEPT and HANDED_OFF share: position, sealed copy, agreed values. */
 static int take_live(struct connection *c, const Cssl__LinkLive *live)
 {
-	if ((c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
+	if ((c->now.state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
 		return CSSL_E_TRUNCATED;
-	int r = position_claim(&c->position, live);
+	int r = position_claim(&c->now.position, live);
 	if (r == 0)
 		r = follow_consumed(c);
 	if (r == 0)
-		r = copies_set(&c->copies, &c->home->blocks,
+		r = copies_set(&c->now.copies, &c->home->blocks,
 			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
 				live->position->read_generation, live->position->write_generation });
 	if (r == 0)
@@ -220,10 +221,10 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	if (r < 0)
 		return r;
 	follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
-	c->copied_ms = connection_now_ms(c);
-	c->backend = (uint8_t)live->backend;
+	c->now.copied_ms = connection_now_ms(c);
+	c->now.backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
-	if (c->state == CONNECTION_HANDSHAKING)
+	if (c->now.state == CONNECTION_HANDSHAKING)
 		connection_hold_tickets(c);
 	return 0;
 }
@@ -235,7 +236,7 @@ static int in_kept(struct connection *c, const struct frame *f, const void *mess
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handshakes_kept, 1);
-	c->owner = (int16_t)link_agent(c->current.link);
+	c->now.owner = (int16_t)link_agent(c->now.current.link);
 	connection_owned_from_start(c);
 	connection_to(c, CONNECTION_OWNED);
 	connection_resume_reading(c);
@@ -247,13 +248,13 @@ static int in_handed_off(struct connection *c, const struct frame *f, const void
 {
 	int r = take_live(c, message);
 
-	if (r == 0 && !c->copies.current)
+	if (r == 0 && !c->now.copies.current)
 		r = CSSL_E_RANGE; /* without a copy no agent can adopt it */
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handed_off, 1);
-	if (c->state == CONNECTION_FINISHING) { /* the owner froze it by itself, and can no longer say goodbye */
-		connection_send_finish(c, (enum end_reason)c->end_reason);
+	if (c->now.state == CONNECTION_FINISHING) { /* the owner froze it by itself, and can no longer say goodbye */
+		connection_send_finish(c, (enum end_reason)c->now.end_reason);
 		return 0;
 	}
 	connection_hand_over(c);
@@ -265,7 +266,7 @@ static int in_adopted(struct connection *c, const struct frame *f, const void *m
 {
 	const Cssl__LinkAdopted *adopted = message;
 
-	if (adopted->epoch != c->epoch)
+	if (adopted->epoch != c->now.epoch)
 		return CSSL_E_MISMATCH;
 	connection_adopted(c);
 	return 0;
@@ -275,13 +276,13 @@ static int in_refused(struct connection *c, const struct frame *f, const void *m
 {
 	const Cssl__LinkRefused *refused = message;
 
-	if ((c->state == CONNECTION_OWNED || c->state == CONNECTION_FINISHING) &&
+	if ((c->now.state == CONNECTION_OWNED || c->now.state == CONNECTION_FINISHING) &&
 		c->busy->move_answer != MOVE_ANSWER_OVERDUE)
 		return CSSL_E_STATE;
 	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
-		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
-		link_refusal_name(refused->reason), refused->detail);
-	switch ((enum connection_state)c->state) {
+		agents_name(c->home->shared->agents, link_agent(c->now.current.link)),
+		connection_state_name(c->now.state), link_refusal_name(refused->reason), refused->detail);
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_REATTACHING: connection_reattach_refused(c); break;
 	case CONNECTION_ADOPTING: connection_adopt_refused(c, refused->reason); break;
 	case CONNECTION_HANDSHAKING: connection_open_refused(c, refused->reason); break;
@@ -296,7 +297,7 @@ static int in_copy(struct connection *c, const struct frame *f, const void *mess
 
 	if (fault_at("copy.received", NULL, NULL) == FAULT_FAIL)
 		return 0;
-	int r = copies_offer(&c->copies, &c->home->blocks,
+	int r = copies_offer(&c->now.copies, &c->home->blocks,
 		&(struct copy_offer){
 			copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation, copy->write_generation });
 	if (r == 0)
@@ -344,7 +345,7 @@ static int check_state(const struct connection *c, const struct frame *f)
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
 	const bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
-	return is_heard || frames[f->type].states & (1u << c->state) ? 0 : CSSL_E_STATE;
+	return is_heard || frames[f->type].states & (1u << c->now.state) ? 0 : CSSL_E_STATE;
 }
 
 static int take_frame(struct connection *c, const struct frame *f)
@@ -365,7 +366,7 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 {
 	bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
 
-	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
+	if (!is_heard && (l != c->now.current.link || f->stream != c->now.current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
 		if (f->type == FRAME_END && c->busy && l == c->busy->frozen.link && f->stream == c->busy->frozen.stream)
 			connection_forget_frozen(c); /* the owner before cannot take it back any more */
@@ -382,8 +383,8 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 		return 0;
 	if (!c->busy)
 		connection_touch(c);
-	if (c->state != CONNECTION_REATTACHING) /* answers to REATTACH are not counted */
-		c->account.frames++;
+	if (c->now.state != CONNECTION_REATTACHING) /* answers to REATTACH are not counted */
+		c->now.account.frames++;
 	r = take_frame(c, f);
 	connection_weigh(c);
 	connection_save(c);

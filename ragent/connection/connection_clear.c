@@ -51,9 +51,9 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return len;
 	}
-	c->client_bytes += n;
+	c->now.client_bytes += n;
 	if (room(c) == 0) {
-		c->reading = CLIENT_PAUSED;
+		c->now.reading = CLIENT_PAUSED;
 		stream_read_stop(&c->busy->client);
 	}
 	bound_reads(c);
@@ -64,11 +64,11 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 /* The client's end goes to the agent after all its bytes. */
 static void tell_fin(struct connection *c)
 {
-	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) ||
+	if (c->now.tail != TAIL_FIN || c->now.tail_told == TAIL_TOLD || stream_kept(&c->busy->client) ||
 		kept_unsent_len(&c->busy->kept) || !connection_takes_bytes(c))
 		return;
-	c->tail_told = TAIL_TOLD;
-	link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
+	c->now.tail_told = TAIL_TOLD;
+	link_send(c->now.current.link, c->now.current.stream, FRAME_FIN, 0, NULL, 0);
 }
 
 void connection_clear_pump(struct connection *c)
@@ -77,12 +77,12 @@ void connection_clear_pump(struct connection *c)
 	if (!room(c))
 		return;
 	bound_reads(c);
-	if (c->tail == TAIL_FIN) {
+	if (c->now.tail == TAIL_FIN) {
 		if (stream_kept(&c->busy->client))
 			stream_read_again(&c->busy->client);
 		tell_fin(c);
-	} else if (c->reading == CLIENT_PAUSED) {
-		c->reading = CLIENT_READING;
+	} else if (c->now.reading == CLIENT_PAUSED) {
+		c->now.reading = CLIENT_READING;
 		stream_read_start(&c->busy->client);
 	}
 }
@@ -125,12 +125,12 @@ static void reset_injected(struct connection *c)
 /* After this frame the agent has forgotten the stream. */
 static int in_starttls(struct connection *c, const struct frame *f)
 {
-	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->state != CONNECTION_PREAMBLE)
+	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->now.state != CONNECTION_PREAMBLE)
 		return CSSL_E_STATE;
 	connection_void(c);
 	connection_release_current(c);
 	connection_fault_at(c, "starttls.answered");
-	if (c->tail == TAIL_FIN)
+	if (c->now.tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (is_injected(c))
 		reset_injected(c);
@@ -169,7 +169,7 @@ static int in_taken(struct connection *c, const struct frame *f)
 
 static int in_relayed(struct connection *c, const struct frame *f)
 {
-	if (c->state != CONNECTION_PREAMBLE || preamble_of(c)->said == PREAMBLE_NOTHING)
+	if (c->now.state != CONNECTION_PREAMBLE || preamble_of(c)->said == PREAMBLE_NOTHING)
 		return CSSL_E_STATE;
 	connection_preamble_relayed(c);
 	connection_clear_pump(c);
@@ -201,7 +201,7 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 /* The client cannot have heard the answer to STARTTLS that is not written yet. So what it has sent was injected. */
 bool connection_clear_hello_is_injected(struct connection *c)
 {
-	if (c->state != CONNECTION_HELLO || !c->busy->preamble || c->queued == c->slot.bytes_written ||
+	if (c->now.state != CONNECTION_HELLO || !c->busy->preamble || c->now.queued == c->slot.bytes_written ||
 		!stream_has_unread(&c->busy->client))
 		return false;
 	reset_injected(c);

@@ -33,7 +33,7 @@ static struct connection *of_stream(struct stream *s)
 
 bool connection_takes_bytes(const struct connection *c)
 {
-	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
+	return c->now.current.link && link_open(c->now.current.link) && c->now.state != CONNECTION_REATTACHING;
 }
 
 static void tell_tail(struct connection *c)
@@ -41,15 +41,15 @@ static void tell_tail(struct connection *c)
 	uint8_t payload[FRAME_VIOLATION_LEN];
 	struct frame_violation v = { c->busy->bad.type, c->busy->bad.version, c->busy->bad.length };
 
-	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD || c->busy->fin == FIN_LATER)
+	if (c->now.tail == TAIL_NONE || c->now.tail_told == TAIL_TOLD || c->busy->fin == FIN_LATER)
 		return;
-	c->tail_told = TAIL_TOLD;
-	if (c->tail == TAIL_FIN) {
-		link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
+	c->now.tail_told = TAIL_TOLD;
+	if (c->now.tail == TAIL_FIN) {
+		link_send(c->now.current.link, c->now.current.stream, FRAME_FIN, 0, NULL, 0);
 		return;
 	}
 	frame_violation_write(payload, &v);
-	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
+	link_send(c->now.current.link, c->now.current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
 }
 
 int connection_send_kept(struct connection *c, uint8_t flags)
@@ -58,11 +58,11 @@ int connection_send_kept(struct connection *c, uint8_t flags)
 	size_t len;
 
 	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->busy->waiter);
+		if (link_full(c->now.current.link)) {
+			link_wait(c->now.current.link, &c->busy->waiter);
 			return -1;
 		}
-		if (link_send(c->current.link, c->current.stream, FRAME_DATA, flags, data, len) < 0)
+		if (link_send(c->now.current.link, c->now.current.stream, FRAME_DATA, flags, data, len) < 0)
 			return -1;
 		kept_mark_sent(&c->busy->kept, len);
 	}
@@ -95,7 +95,7 @@ void connection_begin_reading(struct connection *c)
 	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
 	stream_set_flush_mark(&c->busy->client, FLUSH_MARK);
 	stream_set_fault(&c->busy->client, "client", NULL);
-	if (c->reading == CLIENT_READING && c->tail != TAIL_FIN)
+	if (c->now.reading == CLIENT_READING && c->now.tail != TAIL_FIN)
 		stream_read_start(&c->busy->client);
 }
 
@@ -135,17 +135,17 @@ void connection_resume_reading(struct connection *c)
 	if (!may_read(c))
 		return;
 	bound_reads(c, stream_kept(&c->busy->client));
-	if (c->reading == CLIENT_READING)
+	if (c->now.reading == CLIENT_READING)
 		return;
-	c->reading = CLIENT_READING;
+	c->now.reading = CLIENT_READING;
 	stream_read_start(&c->busy->client);
 }
 
 static void pause_reading(struct connection *c)
 {
-	if (may_read(c) || c->reading == CLIENT_PAUSED)
+	if (may_read(c) || c->now.reading == CLIENT_PAUSED)
 		return;
-	c->reading = CLIENT_PAUSED;
+	c->now.reading = CLIENT_PAUSED;
 	stream_read_stop(&c->busy->client);
 }
 
@@ -158,7 +158,7 @@ void connection_read_less(struct connection *c, size_t unused)
 /* Behind the client's FIN nothing is read anyway. */
 static enum client_pace pace_now(const struct connection *c, enum client_pace pace)
 {
-	if (c->tail == TAIL_FIN)
+	if (c->now.tail == TAIL_FIN)
 		return CLIENT_GOES_ON;
 	return pace == CLIENT_GOES_ON && connection_is_unheard(c) ? CLIENT_UNHEARD : pace;
 }
@@ -224,7 +224,7 @@ static bool waits_for_tickets(const struct connection *c)
 
 void connection_hold_tickets(struct connection *c)
 {
-	if (c->agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->busy->client) ||
+	if (c->now.agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->busy->client) ||
 		waits_for_tickets(c))
 		return;
 	stream_hold(&c->busy->client);
@@ -241,7 +241,7 @@ static void hold_fin(struct connection *c)
 
 bool connection_exceeds_window(struct connection *c, size_t len)
 {
-	if (c->account.received + len - c->account.told <= connection_window(c) + FRAME_PAYLOAD_MAX)
+	if (c->now.account.received + len - c->now.account.told <= connection_window(c) + FRAME_PAYLOAD_MAX)
 		return false;
 	connection_end(c, END_LINK_VIOLATION, END_RESET);
 	return true;
@@ -253,7 +253,7 @@ int connection_write(struct connection *c, const uint8_t *data, size_t len)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return CSSL_E_NO_MEMORY;
 	}
-	c->queued += len;
+	c->now.queued += len;
 	counter_add(&c->home->counters.client_queued_bytes, len);
 	return 0;
 }
@@ -265,8 +265,8 @@ int connection_pass_on(struct connection *c, const struct frame *f)
 
 	if (r < 0)
 		return r;
-	c->active_ms = connection_now_ms(c);
-	c->account.received += f->len;
+	c->now.active_ms = connection_now_ms(c);
+	c->now.account.received += f->len;
 	return 0;
 }
 
@@ -274,15 +274,16 @@ int connection_pass_on(struct connection *c, const struct frame *f)
 
 static void on_fin(struct connection *c)
 {
-	if (c->tail == TAIL_NONE)
-		c->tail = TAIL_FIN;
+	if (c->now.tail == TAIL_NONE)
+		c->now.tail = TAIL_FIN;
 	if (connection_speaks_clear(c))
 		connection_clear_fin(c);
-	else if (c->state <= CONNECTION_WAITING || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
+	else if (c->now.state <= CONNECTION_WAITING ||
+		 (c->now.state == CONNECTION_RESTING && !connection_needs_owner(c)))
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
-	else if (c->state == CONNECTION_LINGERING)
+	else if (c->now.state == CONNECTION_LINGERING)
 		connection_linger(c);
-	else if (c->state == CONNECTION_OWNED)
+	else if (c->now.state == CONNECTION_OWNED)
 		hold_fin(c);
 	else
 		connection_send_records(c);
@@ -292,11 +293,11 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct connection *c = of_stream(s);
 
-	if (c->state == CONNECTION_CLOSING)
+	if (c->now.state == CONNECTION_CLOSING)
 		return;
 	if (end == STREAM_EOF)
 		on_fin(c);
-	else if (c->state == CONNECTION_LINGERING)
+	else if (c->now.state == CONNECTION_LINGERING)
 		connection_close_now(c);
 	else
 		connection_end(c, END_CLIENT_RESET, END_RESET);
@@ -305,48 +306,49 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 /* How many bytes of the current stream the client's TCP connection has taken. */
 static uint64_t drained_of_stream(const struct connection *c)
 {
-	return c->slot.bytes_written > c->account.base ? c->slot.bytes_written - c->account.base : 0;
+	return c->slot.bytes_written > c->now.account.base ? c->slot.bytes_written - c->now.account.base : 0;
 }
 
 /* So many frames the owner need not hold. Without a table no process goes on after this one, but this one does after a
  * broken link: it needs those that it has not got. */
 static uint64_t received_of_stream(const struct connection *c)
 {
-	if (!link_outlived(c->current.link))
+	if (!link_outlived(c->now.current.link))
 		return 0;
-	return c->home->table ? c->account.frames_saved : c->account.frames;
+	return c->home->table ? c->now.account.frames_saved : c->now.account.frames;
 }
 
 void connection_acknowledge(struct connection *c)
 {
 	uint8_t payload[FRAME_ACCEPTED_MAX];
 	struct frame_accepted a = {
-		.server_records = c->position.server_records,
+		.server_records = c->now.position.server_records,
 		.drained = drained_of_stream(c),
-		.write_generation = c->position.write_generation + (mutant("commit-promised") ? 1 : 0),
+		.write_generation = c->now.position.write_generation + (mutant("commit-promised") ? 1 : 0),
 	};
 
 	if (!connection_takes_bytes(c))
 		return;
 	a.received = received_of_stream(c);
 	const size_t len = frame_accepted_write(payload, &a);
-	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, len) < 0)
+	if (link_send(c->now.current.link, c->now.current.stream, FRAME_ACCEPTED, 0, payload, len) < 0)
 		return;
-	c->account.told = a.drained;
-	c->account.frames_told = c->account.frames;
+	c->now.account.told = a.drained;
+	c->now.account.frames_told = c->now.account.frames;
 }
 
 void connection_release_held(struct connection *c, unsigned frames)
 {
-	if (c->current.link && link_outlived(c->current.link) && c->account.frames - c->account.frames_told >= frames)
+	if (c->now.current.link && link_outlived(c->now.current.link) &&
+		c->now.account.frames - c->now.account.frames_told >= frames)
 		connection_acknowledge(c);
 }
 
 void connection_acknowledge_if_due(struct connection *c)
 {
-	const uint64_t window = c->state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c);
+	const uint64_t window = c->now.state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c);
 
-	if (drained_of_stream(c) - c->account.told >= window / 2)
+	if (drained_of_stream(c) - c->now.account.told >= window / 2)
 		connection_acknowledge(c);
 }
 
@@ -356,9 +358,9 @@ static void on_written(struct stream *s, size_t len)
 
 	c->slot.bytes_written += len;
 	counter_add(&c->home->counters.client_queued_bytes, -(uint64_t)len);
-	if (c->state == CONNECTION_LINGERING)
+	if (c->now.state == CONNECTION_LINGERING)
 		connection_linger(c);
-	else if (c->state == CONNECTION_RESTING)
+	else if (c->now.state == CONNECTION_RESTING)
 		connection_may_compact(c);
 	else
 		connection_acknowledge_if_due(c);

@@ -15,7 +15,7 @@
 
 struct kept connection_kept(const struct connection *c)
 {
-	const uint64_t records = c->position.now.client_records;
+	const uint64_t records = c->now.position.now.client_records;
 
 	if (c->busy)
 		return c->busy->kept;
@@ -24,9 +24,9 @@ struct kept connection_kept(const struct connection *c)
 
 static bool is_in_order(const struct connection *c)
 {
-	if (c->tail != TAIL_NONE || c->server_side != SERVER_OPEN || c->reading != CLIENT_READING)
+	if (c->now.tail != TAIL_NONE || c->now.server_side != SERVER_OPEN || c->now.reading != CLIENT_READING)
 		return false;
-	return c->state == CONNECTION_OWNED || (c->state == CONNECTION_RESTING && !connection_needs_owner(c));
+	return c->now.state == CONNECTION_OWNED || (c->now.state == CONNECTION_RESTING && !connection_needs_owner(c));
 }
 
 static bool is_exposed(const struct exposure *e, const struct position *p)
@@ -42,14 +42,14 @@ bool connection_leaves_nothing_over(const struct connection *c)
 		return false;
 	if (!a)
 		return true;
-	if (is_exposed(&a->exposure, &c->position))
+	if (is_exposed(&a->exposure, &c->now.position))
 		return false;
 	if (a->frozen.link || a->order || a->download || a->partial.len || a->waiter.prev || a->pause_began_ms ||
 		a->move_answer != MOVE_ANSWER_NOT_DUE || a->again.next)
 		return false;
-	if (c->queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */
+	if (c->now.queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */
 		return false;
-	return !a->kept.data && a->kept.next_record == c->position.now.client_records &&
+	return !a->kept.data && a->kept.next_record == c->now.position.now.client_records &&
 	       a->client.state == STREAM_OPEN && !stream_kept(&a->client);
 }
 
@@ -138,7 +138,7 @@ int connection_expand(struct connection *c)
 	c->busy->kept = kept;
 	connection_save(c); /* from now on it changes */
 	connection_begin_reading(c);
-	if (c->state == CONNECTION_OWNED) /* so that it becomes compact again in any case */
+	if (c->now.state == CONNECTION_OWNED) /* so that it becomes compact again in any case */
 		connection_arm_deadline(c);
 	return 0;
 }
@@ -184,7 +184,7 @@ static size_t weight(const struct connection *c)
 	const struct busy_part *a = c->busy;
 	const size_t note = a->download ? fine_block_len(sealed_blob_len(a->download)) : 0;
 
-	return a->kept.cap + a->unused + connection_log_len(c) + note + (c->queued - c->slot.bytes_written);
+	return a->kept.cap + a->unused + connection_log_len(c) + note + (c->now.queued - c->slot.bytes_written);
 }
 
 void connection_weigh(struct connection *c)

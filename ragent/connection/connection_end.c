@@ -12,7 +12,7 @@
 
 bool connection_is_answered(const struct connection *c)
 {
-	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
+	return c->now.position.stage == POSITION_LIVE && c->now.position.response == POSITION_AT_CHECKPOINT &&
 	       (!c->busy || kept_len(&c->busy->kept) == 0);
 }
 
@@ -34,14 +34,14 @@ void connection_end_lingering(struct connection *c)
 
 bool connection_lacks_bytes(const struct connection *c)
 {
-	return c->queued != c->account.base + c->account.received;
+	return c->now.queued != c->now.account.base + c->now.account.received;
 }
 
 void connection_shut_if_due(struct connection *c)
 {
-	const bool server_ended = c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY;
+	const bool server_ended = c->now.server_side == SERVER_FIN || c->now.server_side == SERVER_CLOSE_NOTIFY;
 
-	if (c->state == CONNECTION_LINGERING || (server_ended && !connection_lacks_bytes(c)))
+	if (c->now.state == CONNECTION_LINGERING || (server_ended && !connection_lacks_bytes(c)))
 		stream_shutdown(&c->busy->client);
 }
 
@@ -51,7 +51,7 @@ void connection_linger(struct connection *c)
 
 	if (stream_pending(&c->busy->client))
 		connection_set_deadline(c, idle_ms ? idle_ms : LINGER_DRAIN_MS);
-	else if (c->tail == TAIL_FIN)
+	else if (c->now.tail == TAIL_FIN)
 		connection_close_now(c);
 	else
 		connection_set_deadline(c, DISCARD_PAUSE_MS);
@@ -61,12 +61,12 @@ void connection_discards(struct connection *c, size_t len)
 {
 	const uint64_t now_ms = connection_now_ms(c);
 
-	enum discard_of who = c->position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
+	enum discard_of who = c->now.position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
 
 	if (c->busy->discard_began_ms == 0)
 		c->busy->discard_began_ms = now_ms;
-	c->discarded += (uint32_t)len;
-	if (discard_goes_on(who, c->discarded, now_ms - c->busy->discard_began_ms))
+	c->now.discarded += (uint32_t)len;
+	if (discard_goes_on(who, c->now.discarded, now_ms - c->busy->discard_began_ms))
 		connection_linger(c);
 	else
 		connection_end_lingering(c);
@@ -76,8 +76,8 @@ static void tell_agents(struct connection *c, enum end_reason reason)
 {
 	uint8_t byte = (uint8_t)reason;
 
-	if (c->current.link)
-		link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &byte, 1);
+	if (c->now.current.link)
+		link_send(c->now.current.link, c->now.current.stream, FRAME_CLOSE, 0, &byte, 1);
 	connection_release_current(c);
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
@@ -88,7 +88,7 @@ static const char *beginning(const struct connection *c)
 {
 	if (!conf_has_preamble(c->front->conf))
 		return "tls";
-	return c->handshake_agent == NO_AGENT ? "clear" : "starttls";
+	return c->now.handshake_agent == NO_AGENT ? "clear" : "starttls";
 }
 
 /* What the client saw last. */
@@ -101,14 +101,15 @@ static const char *how_seen(const struct connection *c, enum connection_end_how 
 		[SERVER_SAID_LAST] = "last-record",
 	};
 
-	return how == END_RESET ? "reset" : seen[c->server_side];
+	return how == END_RESET ? "reset" : seen[c->now.server_side];
 }
 
 /* `connections: off` leaves out no refusal. */
 static bool is_logged(const struct connection *c, enum log_level level)
 {
-	return log_takes(LOG_ACCESS, level) && (c->home->shared->conf->log.connections != CONF_LOG_NONE ||
-						       log_enabled(LOG_DEBUG) || end_reason_is_refusal(c->end_reason));
+	return log_takes(LOG_ACCESS, level) &&
+	       (c->home->shared->conf->log.connections != CONF_LOG_NONE || log_enabled(LOG_DEBUG) ||
+		       end_reason_is_refusal(c->now.end_reason));
 }
 
 /* The server's name, and the client's JA4. Where no handshake ended, RAgent reads the hello itself. */
@@ -119,10 +120,10 @@ static void look_at_hello(
 	struct client_hello h = { 0 };
 	struct ja4 made = { 0 };
 
-	if (c->agreed) {
-		h.server_name = agreed_server_name(c->agreed);
+	if (c->now.agreed) {
+		h.server_name = agreed_server_name(c->now.agreed);
 		h.server_name_len = (uint16_t)strlen(h.server_name);
-		made = c->agreed->ja4;
+		made = c->now.agreed->ja4;
 	} else if (k && k->data && k->unit == KEPT_RECORDS &&
 		   client_hello_scan(
 			   k->data + k->start, k->end - k->start, c->home->hello_scratch, CLIENT_HELLO_MAX, &h) == 0)
@@ -135,13 +136,13 @@ static void look_at_hello(
 static void log_end(const struct connection *c, enum connection_end_how how)
 {
 	const struct agents *agents = c->home->shared->agents;
-	const struct agreed *a = c->agreed;
-	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { .to = LOG_ACCESS };
+	const struct agreed *a = c->now.agreed;
+	struct log_pace *pace = &c->home->ended_lines[c->now.end_reason], unpaced = { .to = LOG_ACCESS };
 	char text[ADDRESS_TEXT_MAX], ja4[JA4_TEXT_MAX], name[HOST_NAME_MAX_LEN + 1];
 
 	/* health checks of a balancer come and go often: log them at debug only */
 	enum log_level level =
-		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
+		c->now.end_reason == END_CLIENT_CLOSED && c->now.handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
 	enum conf_log_connections which = c->home->shared->conf->log.connections;
 
 	if (!is_logged(c, level))
@@ -151,13 +152,14 @@ static void log_end(const struct connection *c, enum connection_end_how how)
 		"reason=%s end=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
 		"suite=%04x resumed=%d alpn=%s ja4=%s cause=%s client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u "
 		"client_bytes=%llu server_bytes=%llu ms=%llu server_name=%s",
-		end_reason_text(c->end_reason), how_seen(c, how), c->front->conf->name, beginning(c),
-		connection_client_text(c, text), agents_name(agents, c->handshake_agent), agents_name(agents, c->owner),
-		c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0,
-		a ? agreed_alpn(a) : "", ja4, c->home->cause, c->client_types[0], c->client_types[1],
-		c->client_types[2], c->client_types[3], c->server_types[0], c->server_types[1], c->server_types[2],
-		c->server_types[3], (unsigned long long)c->client_bytes, (unsigned long long)c->queued,
-		(unsigned long long)(connection_now_ms(c) - c->accepted_ms), name);
+		end_reason_text(c->now.end_reason), how_seen(c, how), c->front->conf->name, beginning(c),
+		connection_client_text(c, text), agents_name(agents, c->now.handshake_agent),
+		agents_name(agents, c->now.owner), c->now.epoch, c->now.moves, a ? a->protocol_version : 0,
+		a ? a->cipher_suite : 0, a ? a->resumed : 0, a ? agreed_alpn(a) : "", ja4, c->home->cause,
+		c->now.client_types[0], c->now.client_types[1], c->now.client_types[2], c->now.client_types[3],
+		c->now.server_types[0], c->now.server_types[1], c->now.server_types[2], c->now.server_types[3],
+		(unsigned long long)c->now.client_bytes, (unsigned long long)c->now.queued,
+		(unsigned long long)(connection_now_ms(c) - c->now.accepted_ms), name);
 }
 
 void connection_tell_left_out(struct connection_home *home)
@@ -169,7 +171,7 @@ void connection_tell_left_out(struct connection_home *home)
 void connection_drop_kept(struct connection *c)
 {
 	connection_void(c);
-	copies_clear(&c->copies, &c->home->blocks);
+	copies_clear(&c->now.copies, &c->home->blocks);
 	connection_forget_trail(c);
 	if (!c->busy)
 		return;
@@ -192,19 +194,19 @@ static void count_for_listener(const struct connection *c, enum end_reason reaso
 {
 	struct listener_counters *n = connection_counts(c);
 
-	if (connection_phase(c) == CONNECTION_HANDSHAKING && !c->agreed)
+	if (connection_phase(c) == CONNECTION_HANDSHAKING && !c->now.agreed)
 		counter_add(&n->handshakes_failed, 1);
-	else if (c->state <= CONNECTION_WAITING && reason != END_CLIENT_CLOSED && reason != END_CLIENT_RESET)
+	else if (c->now.state <= CONNECTION_WAITING && reason != END_CLIENT_CLOSED && reason != END_CLIENT_RESET)
 		counter_add(&n->refused, 1);
 }
 
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how)
 {
-	if (c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING)
+	if (c->now.state == CONNECTION_LINGERING || c->now.state == CONNECTION_CLOSING)
 		return;
 	if (how == END_ORDERLY && connection_expand(c) < 0)
 		how = END_RESET;
-	c->end_reason = (uint8_t)reason;
+	c->now.end_reason = (uint8_t)reason;
 	counter_add(&c->home->counters.ended[reason], 1);
 	count_for_listener(c, reason);
 	connection_to(c, how == END_ORDERLY ? CONNECTION_LINGERING : CONNECTION_CLOSING);
@@ -227,10 +229,10 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 
 void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len)
 {
-	bool told = len && c->position.server_records == 0 && stream_write(&c->busy->client, words, len) == 0;
+	bool told = len && c->now.position.server_records == 0 && stream_write(&c->busy->client, words, len) == 0;
 
 	if (told) {
-		c->queued += len;
+		c->now.queued += len;
 		counter_add(&c->home->counters.client_queued_bytes, len);
 	}
 	connection_end(c, reason, told ? END_ORDERLY : END_RESET);
@@ -252,14 +254,14 @@ void connection_send_finish(struct connection *c, enum end_reason reason)
 		connection_preamble_finish(c, reason);
 		return;
 	}
-	if (c->state != CONNECTION_OWNED) {
-		bool all_said = connection_is_answered(c) || c->server_side == SERVER_SAID_LAST;
+	if (c->now.state != CONNECTION_OWNED) {
+		bool all_said = connection_is_answered(c) || c->now.server_side == SERVER_SAID_LAST;
 		connection_end(c, reason, all_said ? END_ORDERLY : END_RESET);
 		return;
 	}
-	c->end_reason = byte;
+	c->now.end_reason = byte;
 	connection_to(c, CONNECTION_FINISHING);
-	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
+	link_send(c->now.current.link, c->now.current.stream, FRAME_FINISH, 0, &byte, 1);
 }
 
 /* The longest silence while a verdict may be due. An owner that was asked to end has some time for it. */
@@ -274,12 +276,12 @@ static uint64_t verdict_limit_ms(const struct connection *c)
 static bool may_await_verdict(const struct connection *c)
 {
 	const bool under_way =
-		c->state == CONNECTION_RELAYED || (c->state == CONNECTION_OWNED && !connection_is_answered(c));
+		c->now.state == CONNECTION_RELAYED || (c->now.state == CONNECTION_OWNED && !connection_is_answered(c));
 
 	/* one that takes nothing is the silent one itself, and no verdict can reach it */
 	const bool takes_nothing = c->busy && stream_pending(&c->busy->client) > 0;
 
-	return under_way && !takes_nothing && c->current.link &&
+	return under_way && !takes_nothing && c->now.current.link &&
 	       connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
 }
 
@@ -288,11 +290,11 @@ static void ask_to_end(struct connection *c)
 {
 	const uint8_t reason = END_IDLE_TIMEOUT;
 
-	if (c->busy && c->busy->asked_ms == c->active_ms)
+	if (c->busy && c->busy->asked_ms == c->now.active_ms)
 		return;
 	if (c->busy)
-		c->busy->asked_ms = c->active_ms;
-	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
+		c->busy->asked_ms = c->now.active_ms;
+	link_send(c->now.current.link, c->now.current.stream, FRAME_FINISH, 0, &reason, 1);
 }
 
 /* A byte that comes meanwhile sets no deadline. So the next look is not later than any that it would have set. */
@@ -326,7 +328,7 @@ void connection_drain(struct connection *c)
 {
 	if (connection_speaks_clear(c))
 		connection_preamble_finish(c, END_SHUTTING_DOWN);
-	else if (c->state <= CONNECTION_WAITING)
+	else if (c->now.state <= CONNECTION_WAITING)
 		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);
@@ -336,14 +338,14 @@ void connection_drain_if_idle(struct connection *c)
 {
 	if (c->home->state != HOME_DRAINING || connection_is_unheard(c))
 		return;
-	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
-		(c->state == CONNECTION_OWNED && connection_is_answered(c)))
+	if ((c->now.state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
+		(c->now.state == CONNECTION_OWNED && connection_is_answered(c)))
 		connection_send_finish(c, END_SHUTTING_DOWN);
 }
 
 void connection_end_at_once(struct connection *c, enum end_reason reason)
 {
-	if (c->state == CONNECTION_LINGERING)
+	if (c->now.state == CONNECTION_LINGERING)
 		connection_end_lingering(c);
 	else
 		connection_end(c, reason, END_RESET);
@@ -356,11 +358,11 @@ void connection_kill(struct connection *c)
 
 bool connection_end_by_operator(struct connection *c, enum connection_end_how how)
 {
-	const bool is_over = c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
+	const bool is_over = c->now.state == CONNECTION_LINGERING || c->now.state == CONNECTION_CLOSING;
 
 	if (how == END_RESET)
 		connection_end_at_once(c, END_OPERATOR);
-	else if (is_over || c->state == CONNECTION_FINISHING)
+	else if (is_over || c->now.state == CONNECTION_FINISHING)
 		return false;
 	else
 		connection_send_finish(c, END_OPERATOR);

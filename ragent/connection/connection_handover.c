@@ -28,8 +28,8 @@ size_t connection_packed_len(const struct connection *c)
 		     fields_len(preamble_rows, preamble_row_count);
 
 	len += TAG_COUNT * (FIELD_HEADER_LEN + FIXED_LEN_MAX) + c->endpoints.unique_id_len;
-	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
-	len += c->agreed ? agreed_len(c->agreed) : 0;
+	len += blob_len(c->now.copies.current) + blob_len(c->now.copies.pending);
+	len += c->now.agreed ? agreed_len(c->now.agreed) : 0;
 	return a ? len + a->kept.end - a->kept.start + blob_len(a->download) + stream_fields_len(&a->client) : len;
 }
 
@@ -102,12 +102,12 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 	fields_write(w, c, connection_rows, connection_row_count);
 	field_begin(w, TAG_LISTENER, sizeof(uint32_t));
 	wire_put_u32(w, (uint32_t)(c->front - c->home->shared->fronts));
-	put_place(w, TAG_CURRENT, &c->current);
+	put_place(w, TAG_CURRENT, &c->now.current);
 	if (c->endpoints.unique_id)
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	put_copy(w, TAG_COPY, c->copies.current);
-	put_copy(w, TAG_COPY_PENDING, c->copies.pending);
-	put_agreed(w, c->agreed);
+	put_copy(w, TAG_COPY, c->now.copies.current);
+	put_copy(w, TAG_COPY_PENDING, c->now.copies.pending);
+	put_agreed(w, c->now.agreed);
 	if (c->busy)
 		put_busy(w, c->busy);
 	else
@@ -125,18 +125,18 @@ void connection_end_if_broken(struct connection *c)
 {
 	if (!c->busy || c->busy->client.state != STREAM_FAILED)
 		return;
-	if (c->state != CONNECTION_CLOSING)
+	if (c->now.state != CONNECTION_CLOSING)
 		connection_end(c, END_CLIENT_RESET, END_RESET);
 	/* a LINGERING one may end as soon as its socket reports an error */
-	if (c->state == CONNECTION_LINGERING)
+	if (c->now.state == CONNECTION_LINGERING)
 		connection_close_now(c);
 }
 
 static bool waits_for_owner(const struct connection *c)
 {
-	const bool amid_again = c->current.link && c->busy && c->busy->again.next;
+	const bool amid_again = c->now.current.link && c->busy && c->busy->again.next;
 
-	return c->state == CONNECTION_REATTACHING || amid_again;
+	return c->now.state == CONNECTION_REATTACHING || amid_again;
 }
 
 bool connection_home_waits_for_owners(const struct connection_home *home)
@@ -163,7 +163,7 @@ void connection_forget_state(struct connection *c)
 
 void connection_let_go(struct connection *c)
 {
-	if (c->state == CONNECTION_CLOSING)
+	if (c->now.state == CONNECTION_CLOSING)
 		return;
 	connection_forget_state(c);
 	connection_forget_partial(c);

@@ -14,7 +14,7 @@
 
 static void is_heard(struct connection *c)
 {
-	c->active_ms = connection_now_ms(c);
+	c->now.active_ms = connection_now_ms(c);
 	if (c->busy->pace == CLIENT_UNHEARD)
 		c->busy->pace = CLIENT_GOES_ON;
 }
@@ -26,7 +26,7 @@ static void client_violated(struct connection *c, const struct tls_record_header
 		bad->length);
 	connection_void(c);
 	c->busy->bad = *bad;
-	c->tail = TAIL_VIOLATION;
+	c->now.tail = TAIL_VIOLATION;
 }
 
 /* While the client has received no record, the handshake can begin again with its first record. Later, the successor
@@ -34,7 +34,7 @@ static void client_violated(struct connection *c, const struct tls_record_header
  * into a window, because an agent takes no more. */
 static bool may_replay(const struct connection *c, size_t more)
 {
-	const struct position *p = &c->position;
+	const struct position *p = &c->now.position;
 
 	if (p->stage == POSITION_HANDSHAKE)
 		return p->server_records == 0;
@@ -54,7 +54,7 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 {
 	size_t used = 0;
 
-	while (used < len && c->tail == TAIL_NONE) {
+	while (used < len && c->now.tail == TAIL_NONE) {
 		struct tls_record_run run;
 		struct tls_record_header bad;
 		int r = tls_record_scan_run(data + used, len - used, connection_room(c), &run, &bad);
@@ -64,14 +64,14 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 			return len;
 		}
 		connection_count_records(c, RECORDS_OF_CLIENT, &run);
-		c->client_bytes += run.len;
+		c->now.client_bytes += run.len;
 		used += run.len;
 		if (r < 0)
 			client_violated(c, &bad);
 		else if (run.len == 0)
 			return used;
 	}
-	return c->tail == TAIL_NONE ? used : len;
+	return c->now.tail == TAIL_NONE ? used : len;
 }
 
 static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
@@ -104,7 +104,7 @@ static size_t take_records(struct connection *c, uint8_t *data, size_t len)
 {
 	size_t used = keep_records(c, data, len);
 
-	if (c->state == CONNECTION_CLOSING)
+	if (c->now.state == CONNECTION_CLOSING)
 		return len;
 	connection_read_less(c, len - used);
 	connection_send_records(c);
@@ -147,7 +147,7 @@ static bool may_shake_hands(struct connection *c)
 
 static bool is_over(const struct connection *c)
 {
-	return c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
+	return c->now.state == CONNECTION_LINGERING || c->now.state == CONNECTION_CLOSING;
 }
 
 static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
@@ -166,7 +166,7 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 		end_unless_tls(c, first_bytes_judge(data, len));
 		return len;
 	}
-	c->hello = (uint8_t)kind;
+	c->now.hello = (uint8_t)kind;
 	counter_add(&c->home->counters.hellos, 1);
 	if (kind == HELLO_RESUMING)
 		counter_add(&c->home->counters.hellos_resuming, 1);
@@ -180,7 +180,7 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
  * when they count as used. */
 static size_t take_in_state(struct connection *c, uint8_t *data, size_t len)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY: return take_proxy(c, data, len);
 	case CONNECTION_HELLO: return take_hello(c, data, len);
 	case CONNECTION_PREAMBLE:
@@ -195,17 +195,18 @@ static size_t take_in_state(struct connection *c, uint8_t *data, size_t len)
 
 static size_t take(struct connection *c, uint8_t *data, size_t len)
 {
-	const enum connection_state was = c->state;
+	const enum connection_state was = c->now.state;
 	const size_t used = take_in_state(c, data, len);
 
 	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
 		c->slot.bytes_read += used;
 	if (used && was == CONNECTION_OWNED)
-		storm_sends(&c->home->storm, c->accepted_ms, connection_now_ms(c));
-	if (used && was == CONNECTION_PROXY && c->state == was)
+		storm_sends(&c->home->storm, c->now.accepted_ms, connection_now_ms(c));
+	if (used && was == CONNECTION_PROXY && c->now.state == was)
 		header_is_over(c);
 	/* if it has tried to find an owner, the next attempt has its deadline already */
-	if (used && was == CONNECTION_RESTING && c->state == was && c->attempts == 0 && connection_needs_owner(c))
+	if (used && was == CONNECTION_RESTING && c->now.state == was && c->now.attempts == 0 &&
+		connection_needs_owner(c))
 		connection_wake(c);
 	return used;
 }
@@ -219,7 +220,7 @@ void connection_count_records(struct connection *c, enum records_of whose, const
 	struct listener_counters *of_listener = connection_counts(c);
 	/* the first of the types; the other ones follow */
 	counter *by_type = of_client ? &n->client_change_cipher_spec : &n->server_change_cipher_spec;
-	uint32_t *types = of_client ? c->client_types : c->server_types;
+	uint32_t *types = of_client ? c->now.client_types : c->now.server_types;
 
 	for (unsigned i = 0; i < sizeof run->by_type / sizeof run->by_type[0]; i++) {
 		if (run->by_type[i] == 0)
@@ -236,7 +237,7 @@ void connection_count_records(struct connection *c, enum records_of whose, const
 /* If reading is paused, the client is not at fault for the bytes that wait. They are read after the pause. */
 static void note_partial(struct connection *c, size_t left, size_t used)
 {
-	if (c->reading == CLIENT_PAUSED || is_over(c))
+	if (c->now.reading == CLIENT_PAUSED || is_over(c))
 		left = 0;
 	if (left == 0 && !c->busy->partial.len)
 		return;
@@ -273,7 +274,7 @@ size_t connection_client_said(struct connection *c, uint8_t *data, size_t len)
 	connection_fault_at(c, "records.read");
 	connection_log_input(c, data, len);
 	/* before the header of a balancer, the client is unknown */
-	if (c->state != CONNECTION_PROXY)
+	if (c->now.state != CONNECTION_PROXY)
 		connection_work_on_bytes_begins(c);
 	connection_fault_at(c, "records.came");
 	is_heard(c);

@@ -157,17 +157,9 @@ struct busy_part {
 	uint64_t owed_end;            /* no agent holds the bytes for the client before this number any more */
 };
 
-/* In memory that outlives this process (ragent/keeper/slot_table.h), as are its sealed copy and its names. */
-struct connection {
-	struct table_slot slot; /* has its descriptor while it is compact, and counts its bytes */
-	struct connection_home *home;
-	struct front *front;
-	struct connection *next, **prev; /* the worker's list */
-	struct busy_part *busy;          /* NULL: it is compact */
-	struct deadline deadline;        /* its purpose depends on the state */
-	struct connection_id id;
-	struct endpoints endpoints;
-
+/* What changes of a connection with its records, its owners and its states. An image of it goes to the next process
+ * (trail.h). */
+struct connection_now {
 	struct place current; /* the only one whose frames count */
 	struct stream_account account;
 	struct position position;
@@ -199,6 +191,21 @@ struct connection {
 	uint8_t hello;           /* enum hello_offer */
 	uint8_t source;          /* enum source_counted */
 	uint8_t end_reason;
+};
+
+/* In memory that outlives this process (ragent/keeper/slot_table.h), as are its sealed copy and its names. Members
+ * outside of @now are fixed, or belong to one process. */
+struct connection {
+	struct table_slot slot; /* has its descriptor while it is compact, and counts its bytes */
+	struct connection_home *home;
+	struct front *front;
+	struct connection *next, **prev; /* the worker's list */
+	struct busy_part *busy;          /* NULL: it is compact */
+	struct deadline deadline;        /* its purpose depends on the state */
+	struct connection_id id;
+	struct endpoints endpoints;
+
+	struct connection_now now;
 };
 
 _Static_assert(offsetof(struct connection, slot) == 0, "the next process finds it as a slot");
@@ -535,7 +542,7 @@ void connection_owner_is_missed(struct connection *c);
 void connection_owned_from_start(struct connection *c);
 /* Its owner was lost, and it needs no other for now. */
 void connection_left_by_a_loss(struct connection *c);
-/* @agent owns it, for c->cause; NO_AGENT: it rests. Returns how long no agent owned it. */
+/* @agent owns it, for c->now.cause; NO_AGENT: it rests. Returns how long no agent owned it. */
 uint64_t connection_owned_by(struct connection *c, int agent);
 void connection_release_current(struct connection *c);
 /* The stream is gone with its link. */

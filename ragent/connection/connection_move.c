@@ -34,7 +34,7 @@ void connection_release_current(struct connection *c)
 {
 	if (c->busy)
 		link_wait_cancel(&c->busy->waiter);
-	leave_place(c, &c->current);
+	leave_place(c, &c->now.current);
 }
 
 void connection_forget_frozen(struct connection *c)
@@ -53,9 +53,9 @@ void connection_release_frozen(struct connection *c)
 struct stream_name connection_stream_name(const struct connection *c)
 {
 	return (struct stream_name){ .boot_id = c->home->shared->boot_id,
-		.id = c->current.stream,
-		.agent = (int16_t)link_agent(c->current.link),
-		.agent_worker = (uint16_t)link_agent_worker(c->current.link) };
+		.id = c->now.current.stream,
+		.agent = (int16_t)link_agent(c->now.current.link),
+		.agent_worker = (uint16_t)link_agent_worker(c->now.current.link) };
 }
 
 int connection_begin_stream(struct connection *c, struct link *l)
@@ -66,13 +66,13 @@ int connection_begin_stream(struct connection *c, struct link *l)
 
 	if (stream == 0)
 		return -1;
-	c->current = (struct place){ l, stream };
+	c->now.current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
-	c->account = (struct stream_account){ .base = c->slot.bytes_written,
-		.received = c->queued - c->slot.bytes_written,
+	c->now.account = (struct stream_account){ .base = c->slot.bytes_written,
+		.received = c->now.queued - c->slot.bytes_written,
 		.stream = connection_stream_name(c) };
 	c->busy->again = (struct again){ 0 };
-	c->tail_told = TAIL_UNTOLD;
+	c->now.tail_told = TAIL_UNTOLD;
 	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	c->busy->orders = 0;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->busy->kept));
@@ -92,14 +92,14 @@ static void send_open(struct connection *c, bool keep)
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
 	m.disposition = keep ? CSSL__LINK_OPEN__DISPOSITION__KEEP : CSSL__LINK_OPEN__DISPOSITION__HAND_OFF;
-	link_send_message(c->current.link, c->current.stream, FRAME_OPEN, &m.base);
+	link_send_message(c->now.current.link, c->now.current.stream, FRAME_OPEN, &m.base);
 }
 
 void connection_open_later(struct connection *c)
 {
 	connection_assign(c, NO_AGENT);
 	connection_handshake_at(c, NO_AGENT);
-	if (c->state == CONNECTION_WAITING)
+	if (c->now.state == CONNECTION_WAITING)
 		connection_arm_deadline(c);
 	else
 		connection_to(c, CONNECTION_WAITING);
@@ -127,7 +127,7 @@ void connection_open_again(struct connection *c, uint64_t left_ms)
 		connection_refuse(c, END_HANDSHAKE_TIMEOUT, TLS_ALERT_INTERNAL_ERROR);
 		return;
 	}
-	c->attempts = 0;
+	c->now.attempts = 0;
 	connection_send_open(c, NO_AGENT);
 }
 
@@ -136,11 +136,11 @@ void connection_send_open(struct connection *c, int except)
 	struct dispatch d;
 	struct link *l = NULL;
 
-	if (++c->attempts > ATTEMPTS_MAX) {
+	if (++c->now.attempts > ATTEMPTS_MAX) {
 		connection_refuse(c, END_OVERLOADED, TLS_ALERT_INTERNAL_ERROR);
 		return;
 	}
-	if (dispatch_hello(&c->home->links, c->front, &c->endpoints.client, c->hello, except, &d) == 0)
+	if (dispatch_hello(&c->home->links, c->front, &c->endpoints.client, c->now.hello, except, &d) == 0)
 		l = links_choose(&c->home->links, d.handshake_agent, &c->id);
 	if (!l) {
 		wait_for_agent(c);
@@ -151,11 +151,11 @@ void connection_send_open(struct connection *c, int except)
 		return;
 	}
 	c->busy->wait_began_ms = 0;
-	c->account.base = c->queued; /* what was sent in clear does not count for this agent */
-	c->epoch = 1;
+	c->now.account.base = c->now.queued; /* what was sent in clear does not count for this agent */
+	c->now.epoch = 1;
 	connection_assign(c, d.affinity_agent);
 	connection_handshake_at(c, d.handshake_agent);
-	if (c->state != CONNECTION_HANDSHAKING)
+	if (c->now.state != CONNECTION_HANDSHAKING)
 		connection_to(c, CONNECTION_HANDSHAKING);
 	connection_save_before_telling(c);
 	send_open(c, d.handshake_agent == d.affinity_agent);
@@ -164,23 +164,23 @@ void connection_send_open(struct connection *c, int except)
 
 void connection_begin_anew(struct connection *c)
 {
-	position_init(&c->position);
+	position_init(&c->now.position);
 	kept_return(&c->busy->kept);
 	connection_read_less(c, stream_kept(&c->busy->client));
 }
 
 void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
-	int refused_by = link_agent(c->current.link);
+	int refused_by = link_agent(c->now.current.link);
 
 	counter_add(&c->home->counters.opens_refused, 1);
 	connection_release_current(c);
-	if (c->position.server_records) {
+	if (c->now.position.server_records) {
 		connection_end(c, END_HANDSHAKE_FAILED, END_RESET); /* it cannot start again in the middle */
 		return;
 	}
 	connection_begin_anew(c);
-	if (reason == CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER && c->attempts >= ATTEMPTS_MAX)
+	if (reason == CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER && c->now.attempts >= ATTEMPTS_MAX)
 		connection_refuse(c, END_NO_AGENT, TLS_ALERT_INTERNAL_ERROR);
 	else
 		connection_send_open(c, refused_by);
@@ -229,28 +229,28 @@ static void send_ssl_id(struct connection *c)
 	Cssl__Position p;
 
 	endpoints_message(&c->endpoints, &e);
-	fill_position(&c->position, &p);
+	fill_position(&c->now.position, &p);
 	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
-	m.epoch = c->epoch;
-	m.cause = (Cssl__Cause)c->cause;
+	m.epoch = c->now.epoch;
+	m.cause = (Cssl__Cause)c->now.cause;
 	m.position = &p;
 	m.response_state = connection_response_state(c);
-	m.response_records = c->position.response_records;
-	m.response_bytes = c->position.response_bytes;
-	m.read_closed = c->position.now.read_closed;
-	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY || c->server_side == SERVER_SAID_LAST;
-	m.sealed_copy = (ProtobufCBinaryData){ c->copies.current->len, c->copies.current->data };
-	m.backend = (Cssl__BackendHalf)c->backend;
+	m.response_records = c->now.position.response_records;
+	m.response_bytes = c->now.position.response_bytes;
+	m.read_closed = c->now.position.now.read_closed;
+	m.write_closed = c->now.server_side == SERVER_CLOSE_NOTIFY || c->now.server_side == SERVER_SAID_LAST;
+	m.sealed_copy = (ProtobufCBinaryData){ c->now.copies.current->len, c->now.copies.current->data };
+	m.backend = (Cssl__BackendHalf)c->now.backend;
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
-	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->copied_ms) / 1000);
-	m.undrained = c->queued - c->slot.bytes_written;
+	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->now.copied_ms) / 1000);
+	m.undrained = c->now.queued - c->slot.bytes_written;
 	m.exposed_records = c->busy->exposure.records;
 	m.fate = c->busy->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
 	if (c->busy->download)
 		m.sealed_download = (ProtobufCBinaryData){ c->busy->download->len, c->busy->download->data };
 	lie(c, &m, &p);
-	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
+	link_send_message(c->now.current.link, c->now.current.stream, FRAME_SSL_ID, &m.base);
 }
 
 static void ask_to_adopt(struct connection *c, struct link *l, uint16_t epoch, enum adopter_asked asked)
@@ -259,10 +259,10 @@ static void ask_to_adopt(struct connection *c, struct link *l, uint16_t epoch, e
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
-	c->epoch = epoch;
+	c->now.epoch = epoch;
 	c->busy->asked = asked;
 	connection_assign(c, link_agent(l));
-	if (c->state != CONNECTION_ADOPTING)
+	if (c->now.state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
 	connection_save_before_telling(c);
 	send_ssl_id(c);
@@ -275,16 +275,16 @@ void connection_adopt_on(struct connection *c, struct link *l)
 {
 	const int raised = fault_at("epoch.raise", NULL, NULL) != FAULT_FAIL;
 
-	if (c->epoch == UINT16_MAX) /* an epoch is part of a TLS 1.2 nonce */
+	if (c->now.epoch == UINT16_MAX) /* an epoch is part of a TLS 1.2 nonce */
 		connection_end(c, END_MOVE_UNSAFE, END_RESET);
 	else
-		ask_to_adopt(c, l, (uint16_t)(c->epoch + raised), ADOPTER_ASKED_ONCE);
+		ask_to_adopt(c, l, (uint16_t)(c->now.epoch + raised), ADOPTER_ASKED_ONCE);
 }
 
 void connection_adopt_again(struct connection *c, struct link *l)
 {
 	counter_add(&c->home->counters.adopts_repeated, 1);
-	ask_to_adopt(c, l, c->epoch, ADOPTER_ASKED_AGAIN);
+	ask_to_adopt(c, l, c->now.epoch, ADOPTER_ASKED_AGAIN);
 }
 
 /* The link on which it should continue: @wanted, or another one if that agent is not available. NULL: none. */
@@ -302,7 +302,7 @@ struct link *connection_find_adopter(struct connection *c, int wanted, int excep
 
 int connection_place(const struct connection *c)
 {
-	return c->current.link ? link_agent(c->current.link) : NO_AGENT;
+	return c->now.current.link ? link_agent(c->now.current.link) : NO_AGENT;
 }
 
 /* An ordered move that did not begin, or whose target refused, goes back to the owner that froze the connection. */
@@ -317,39 +317,40 @@ static struct link *way_back(const struct connection *c, const struct link *not_
  * backend connection was passed already. */
 static struct link *commanded_adopter(struct connection *c, int from)
 {
-	if (c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
-		return connection_find_adopter(c, c->move_target, from);
-	return links_choose(&c->home->links, c->move_target, &c->id);
+	if (c->now.cause == CSSL__CAUSE__CAUSE_DRAIN && c->now.backend == CSSL__BACKEND_HALF__BACKEND_NONE)
+		return connection_find_adopter(c, c->now.move_target, from);
+	return links_choose(&c->home->links, c->now.move_target, &c->id);
 }
 
 /* It froze the connection because it was told to let it rest; the answer may be late. */
 static bool is_to_rest(const struct connection *c)
 {
-	return c->cause == CSSL__CAUSE__CAUSE_REST &&
-	       (c->state == CONNECTION_MOVING ||
-		       (c->state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE));
+	return c->now.cause == CSSL__CAUSE__CAUSE_REST &&
+	       (c->now.state == CONNECTION_MOVING ||
+		       (c->now.state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE));
 }
 
 void connection_hand_over(struct connection *c)
 {
-	int from = link_agent(c->current.link);
+	int from = link_agent(c->now.current.link);
 	struct link *l;
 
 	if (is_to_rest(c)) {
 		connection_handed_to_rest(c);
 		return;
 	}
-	c->busy->frozen = c->current;
-	c->current = (struct place){ NULL, 0 };
+	c->busy->frozen = c->now.current;
+	c->now.current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->busy->waiter);
-	c->attempts = 0;
-	const bool was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
-	if (c->state == CONNECTION_MOVING || was_sent_late) {
+	c->now.attempts = 0;
+	const bool was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->now.move_target != NO_AGENT;
+	if (c->now.state == CONNECTION_MOVING || was_sent_late) {
 		l = commanded_adopter(c, from);
 	} else {
-		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
+		c->now.cause =
+			c->now.state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
 		connection_owner_goes(c);
-		l = connection_find_adopter(c, c->affinity_agent == from ? NO_AGENT : c->affinity_agent, from);
+		l = connection_find_adopter(c, c->now.affinity_agent == from ? NO_AGENT : c->now.affinity_agent, from);
 	}
 	if (!l)
 		l = way_back(c, NULL);
@@ -362,13 +363,13 @@ void connection_hand_over(struct connection *c)
 /* No agent owns it. A refusal for lack of room may be different in the next moment. */
 static bool may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
 {
-	return (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER || c->cause == CSSL__CAUSE__CAUSE_WAKE) &&
+	return (c->now.cause == CSSL__CAUSE__CAUSE_TAKEOVER || c->now.cause == CSSL__CAUSE__CAUSE_WAKE) &&
 	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
 }
 
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
-	struct link *refused = c->current.link;
+	struct link *refused = c->now.current.link;
 	int refused_by = link_agent(refused);
 
 	counter_add(&c->home->counters.adopts_refused, 1);
@@ -382,7 +383,7 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 		return;
 	}
 	struct link *l = way_back(c, refused);
-	if (!l && ++c->attempts <= ATTEMPTS_MAX)
+	if (!l && ++c->now.attempts <= ATTEMPTS_MAX)
 		l = connection_find_adopter(c, NO_AGENT, refused_by);
 	if (l) {
 		connection_adopt_on(c, l);
@@ -401,29 +402,30 @@ static int former_owner(const struct connection *c)
 {
 	if (c->busy->frozen.link)
 		return link_agent(c->busy->frozen.link);
-	return c->cause == CSSL__CAUSE__CAUSE_DRAIN || c->cause == CSSL__CAUSE__CAUSE_MOVE ? c->owner : NO_AGENT;
+	return c->now.cause == CSSL__CAUSE__CAUSE_DRAIN || c->now.cause == CSSL__CAUSE__CAUSE_MOVE ? c->now.owner
+												   : NO_AGENT;
 }
 
 void connection_adopted(struct connection *c)
 {
 	int from = former_owner(c);
-	int to = link_agent(c->current.link);
+	int to = link_agent(c->now.current.link);
 	uint64_t pause_us = connection_owned_by(c, to);
-	bool is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
+	bool is_usual = c->now.cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->now.cause == CSSL__CAUSE__CAUSE_WAKE;
 	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
 
 	connection_release_frozen(c);
 	counter_add(&c->home->counters.adopted, 1);
-	c->attempts = 0;
-	c->moves++;
-	c->owner = (int16_t)to;
+	c->now.attempts = 0;
+	c->now.moves++;
+	c->now.owner = (int16_t)to;
 	connection_to(c, CONNECTION_OWNED);
 	log_event(level, &c->id, "adopted", "from=%s to=%s epoch=%u cause=%s", agents_name(connection_agents(c), from),
-		agents_name(connection_agents(c), to), c->epoch, link_cause_name((Cssl__Cause)c->cause));
+		agents_name(connection_agents(c), to), c->now.epoch, link_cause_name((Cssl__Cause)c->now.cause));
 	struct move_result done = {
-		.outcome = MOVE_DONE, .from = from, .to = to, .epoch = c->epoch, .pause_us = pause_us
+		.outcome = MOVE_DONE, .from = from, .to = to, .epoch = c->now.epoch, .pause_us = pause_us
 	};
-	if (to != c->move_target && (c->cause != CSSL__CAUSE__CAUSE_DRAIN || to == from)) {
+	if (to != c->now.move_target && (c->now.cause != CSSL__CAUSE__CAUSE_DRAIN || to == from)) {
 		done.outcome = MOVE_CONFLICT;
 		done.reason = "the target agent refused it";
 	}

@@ -22,7 +22,7 @@
 
 bool connection_speaks_clear(const struct connection *c)
 {
-	return c->state == CONNECTION_PREAMBLE || c->state == CONNECTION_RELAYED;
+	return c->now.state == CONNECTION_PREAMBLE || c->now.state == CONNECTION_RELAYED;
 }
 
 bool connection_is_in_clear(const struct connection *c)
@@ -69,7 +69,7 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 	struct preamble *p = c->busy->preamble;
 	uint8_t byte = (uint8_t)reason;
 
-	if (!c->current.link) {
+	if (!c->now.current.link) {
 		connection_preamble_end(c, reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
@@ -80,8 +80,8 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 	}
 	p->finishing = PREAMBLE_FINISHING;
 	p->told = byte;
-	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
-	if (c->state == CONNECTION_PREAMBLE)
+	link_send(c->now.current.link, c->now.current.stream, FRAME_FINISH, 0, &byte, 1);
+	if (c->now.state == CONNECTION_PREAMBLE)
 		connection_arm_deadline(c);
 	else if (is_at_once(reason))
 		connection_set_deadline(c, AGENTS_GRACE_MS);
@@ -102,7 +102,7 @@ void connection_preamble_drop(struct connection *c)
 
 static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
 {
-	uint64_t spent_ms = connection_now_ms(c) - c->accepted_ms;
+	uint64_t spent_ms = connection_now_ms(c) - c->now.accepted_ms;
 
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
 }
@@ -119,7 +119,7 @@ static void wait_for_agent(struct connection *c)
 
 	if (p->wait_began_ms == 0)
 		p->wait_began_ms = now_ms;
-	c->attempts = 0;
+	c->now.attempts = 0;
 	if (now_ms - p->wait_began_ms >= connection_limits(c)->agent_wait_ms)
 		connection_preamble_end(c, END_NO_AGENT, SMTP_OWN_OVERLOADED);
 	else
@@ -135,7 +135,7 @@ static void send_preamble(struct connection *c)
 	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
-	link_send_message(c->current.link, c->current.stream, FRAME_PREAMBLE, &m.base);
+	link_send_message(c->now.current.link, c->now.current.stream, FRAME_PREAMBLE, &m.base);
 }
 
 void connection_preamble_open(struct connection *c, int except)
@@ -143,7 +143,7 @@ void connection_preamble_open(struct connection *c, int except)
 	int agent = dispatch_preamble(&c->home->links, c->front, &c->endpoints.client, except);
 	struct link *l = agent == NO_AGENT ? NULL : links_choose(&c->home->links, agent, &c->id);
 
-	if (!l || ++c->attempts > ATTEMPTS_MAX) {
+	if (!l || ++c->now.attempts > ATTEMPTS_MAX) {
 		wait_for_agent(c);
 		return;
 	}
@@ -204,7 +204,7 @@ void connection_preamble_over(struct connection *c)
 
 	counter_add(&c->home->counters.starttls_done, 1);
 	p->hello_ms = connection_now_ms(c);
-	c->attempts = 0;
+	c->now.attempts = 0;
 	connection_to(c, CONNECTION_HELLO);
 	connection_owe_queued(c);
 	kept_clear(&c->busy->kept, &c->home->blocks);
@@ -217,7 +217,7 @@ void connection_preamble_over(struct connection *c)
 void connection_preamble_relayed(struct connection *c)
 {
 	connection_to(c, CONNECTION_RELAYED);
-	connection_assign(c, link_agent(c->current.link));
+	connection_assign(c, link_agent(c->now.current.link));
 	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
 }
 
@@ -227,12 +227,12 @@ uint64_t connection_preamble_left_ms(const struct connection *c)
 
 	if (c->busy->preamble->finishing == PREAMBLE_FINISHING && left > AGENTS_GRACE_MS)
 		return AGENTS_GRACE_MS;
-	return !c->current.link && left > RETRY_MS ? RETRY_MS : left;
+	return !c->now.current.link && left > RETRY_MS ? RETRY_MS : left;
 }
 
 void connection_preamble_on_deadline(struct connection *c)
 {
-	if (!c->current.link && left_ms(c, timeout_ms(c)) > 0)
+	if (!c->now.current.link && left_ms(c, timeout_ms(c)) > 0)
 		connection_preamble_open(c, NO_AGENT);
 	else
 		connection_preamble_end(c, END_PREAMBLE_TIMEOUT, SMTP_OWN_TIMED_OUT);
@@ -247,13 +247,13 @@ void connection_preamble_lost(struct connection *c, int agent)
 	}
 	counter_add(&c->home->counters.preambles_lost, 1);
 	log_paced(LOG_INFO, &c->id, "preamble lost", "agent=%s state=%s", agents_name(connection_agents(c), agent),
-		connection_state_name(c->state));
+		connection_state_name(c->now.state));
 	connection_preamble_end(c, END_AGENT_LOST, SMTP_OWN_SHUTTING_DOWN);
 }
 
 void connection_preamble_refused(struct connection *c)
 {
-	int refused_by = link_agent(c->current.link);
+	int refused_by = link_agent(c->now.current.link);
 
 	counter_add(&c->home->counters.opens_refused, 1);
 	connection_release_current(c);
@@ -269,7 +269,7 @@ int connection_preamble_count(struct connection *c)
 	if (!connection_is_in_clear(c) || connection_phase(c) != CONNECTION_PREAMBLE || p->place.source)
 		return 0;
 	p->place.holder = c;
-	return handshake_limit_bring(c->home->preambles, &p->place, &c->endpoints.client, c->accepted_ms);
+	return handshake_limit_bring(c->home->preambles, &p->place, &c->endpoints.client, c->now.accepted_ms);
 }
 
 /* The agent may not have heard that it has to end it. */
@@ -288,7 +288,7 @@ void connection_preamble_goes_on(struct connection *c)
 
 void connection_preamble_not_reattached(struct connection *c)
 {
-	if (c->state == CONNECTION_REATTACHING) /* or its frames are coming again (connection_stop_reattaching()) */
+	if (c->now.state == CONNECTION_REATTACHING) /* or its frames are coming again (connection_stop_reattaching()) */
 		connection_to(c, (enum connection_state)c->busy->resumes);
-	connection_preamble_lost(c, c->account.stream.agent);
+	connection_preamble_lost(c, c->now.account.stream.agent);
 }

@@ -21,8 +21,8 @@
 
 static bool has_state_to_wait(const struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
-	case CONNECTION_HANDSHAKING: return c->position.stage == POSITION_HANDSHAKE;
+	switch ((enum connection_state)c->now.state) {
+	case CONNECTION_HANDSHAKING: return c->now.position.stage == POSITION_HANDSHAKE;
 	case CONNECTION_PREAMBLE:
 	case CONNECTION_RELAYED:
 	case CONNECTION_OWNED:
@@ -40,10 +40,10 @@ bool connection_waits_for_owner(struct connection *c, const struct link *l)
 		return false;
 	if (connection_expand_or_end(c) < 0) /* it may have no socket any more */
 		return true;
-	if (c->state == CONNECTION_MOVING)
+	if (c->now.state == CONNECTION_MOVING)
 		connection_owner_keeps(c, "the link to its owner broke, so the connection stays there");
-	if (c->state != CONNECTION_REATTACHING) {
-		c->busy->resumes = c->state;
+	if (c->now.state != CONNECTION_REATTACHING) {
+		c->busy->resumes = c->now.state;
 		connection_to(c, CONNECTION_REATTACHING);
 	}
 	connection_save(c);
@@ -54,14 +54,15 @@ bool connection_waits_for_owner(struct connection *c, const struct link *l)
 
 static bool waits_for(const struct connection *c, const struct link *l)
 {
-	return c->state == CONNECTION_REATTACHING && !c->current.link && c->account.stream.agent == link_agent(l) &&
-	       c->account.stream.agent_worker == link_agent_worker(l);
+	return c->now.state == CONNECTION_REATTACHING && !c->now.current.link &&
+	       c->now.account.stream.agent == link_agent(l) &&
+	       c->now.account.stream.agent_worker == link_agent_worker(l);
 }
 
 static void ask(struct connection *c, struct link *l)
 {
-	const struct stream_name *s = &c->account.stream;
-	struct frame_reattach r = { .stream = s->id, .epoch = c->epoch };
+	const struct stream_name *s = &c->now.account.stream;
+	struct frame_reattach r = { .stream = s->id, .epoch = c->now.epoch };
 	uint8_t payload[FRAME_REATTACH_LEN];
 	uint32_t stream = 0;
 
@@ -72,7 +73,7 @@ static void ask(struct connection *c, struct link *l)
 		return;
 	}
 	c->busy->again = (struct again){ 0 }; /* of a link that broke, too, before all had come again */
-	c->current = (struct place){ l, stream };
+	c->now.current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
 	memcpy(r.connection_id, c->id.bytes, sizeof r.connection_id);
 	frame_reattach_write(payload, &r);
@@ -98,10 +99,10 @@ void connection_reattach_all(struct connection_home *home, struct link *l, enum 
 
 void connection_reattach_if_up(struct connection *c)
 {
-	const struct stream_name *s = &c->account.stream;
+	const struct stream_name *s = &c->now.account.stream;
 	const struct links *links = &c->home->links;
 
-	if (c->state != CONNECTION_REATTACHING || s->agent < 0 || s->agent_worker >= links->of[s->agent].count)
+	if (c->now.state != CONNECTION_REATTACHING || s->agent < 0 || s->agent_worker >= links->of[s->agent].count)
 		return;
 	struct link *l = links->of[s->agent].at[s->agent_worker];
 	if (link_open(l) && waits_for(c, l))
@@ -110,7 +111,7 @@ void connection_reattach_if_up(struct connection *c)
 
 static void wait_anew(struct connection *c)
 {
-	if (c->state == CONNECTION_REATTACHING)
+	if (c->now.state == CONNECTION_REATTACHING)
 		connection_arm_deadline(c);
 }
 
@@ -127,16 +128,16 @@ static void give_up_owner(struct connection *c)
 {
 	const uint8_t reason = END_AGENT_LOST;
 
-	if (!c->current.link)
+	if (!c->now.current.link)
 		return;
-	link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &reason, 1);
+	link_send(c->now.current.link, c->now.current.stream, FRAME_CLOSE, 0, &reason, 1);
 	connection_release_current(c);
 }
 
 /* Only if the client can get all that was committed: only the lost owner had the bytes that RAgent lacks. */
 static bool another_can_go_on(const struct connection *c)
 {
-	return !connection_lacks_bytes(c) && (c->copies.current || connection_shakes_hands(c));
+	return !connection_lacks_bytes(c) && (c->now.copies.current || connection_shakes_hands(c));
 }
 
 /* As after the loss of an owner. */
@@ -150,9 +151,9 @@ void connection_reattach_failed(struct connection *c)
 		counter_add(&c->home->counters.takeovers_ended, 1);
 		connection_end(c, END_AGENT_LOST, END_RESET);
 	} else if (c->busy->resumes == CONNECTION_FINISHING) {
-		connection_send_finish(c, (enum end_reason)c->end_reason);
+		connection_send_finish(c, (enum end_reason)c->now.end_reason);
 	} else {
-		connection_owner_lost(c, c->account.stream.agent, PEER_FATE_UNKNOWN);
+		connection_owner_lost(c, c->now.account.stream.agent, PEER_FATE_UNKNOWN);
 	}
 	connection_save_if_changed(c);
 }
@@ -169,7 +170,7 @@ void connection_reattach_overdue(struct connection *c)
  * one, it knows that epoch and refuses (law 2). */
 void connection_reattach_refused(struct connection *c)
 {
-	struct link *l = c->current.link;
+	struct link *l = c->now.current.link;
 
 	connection_release_current(c);
 	if (c->busy->resumes == CONNECTION_ADOPTING)
@@ -185,19 +186,19 @@ static void pass_image(struct connection *c)
 {
 	struct again *a = &c->busy->again;
 
-	if (a->next > c->account.frames)
+	if (a->next > c->now.account.frames)
 		a->next = a->byte < a->written ? ALL_NEW : 0;
 }
 
 /* The process before may have died before it told the agent to end it. */
 static void go_on(struct connection *c)
 {
-	const uint8_t reason = c->end_reason;
+	const uint8_t reason = c->now.end_reason;
 
 	connection_to(c, (enum connection_state)c->busy->resumes);
 	connection_shut_if_due(c);
-	if (c->state == CONNECTION_FINISHING)
-		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
+	if (c->now.state == CONNECTION_FINISHING)
+		link_send(c->now.current.link, c->now.current.stream, FRAME_FINISH, 0, &reason, 1);
 	if (connection_is_in_clear(c))
 		connection_preamble_goes_on(c);
 	connection_acknowledge(c);
@@ -214,20 +215,20 @@ int connection_in_reattached(struct connection *c, const struct frame *f, const 
 
 	if (r < 0)
 		return r;
-	const uint64_t written = c->queued - c->account.base; /* or it will be, without the owner */
-	if (c->queued < c->account.base || told.frame == 0 || told.frame > c->account.frames + 1 ||
+	const uint64_t written = c->now.queued - c->now.account.base; /* or it will be, without the owner */
+	if (c->now.queued < c->now.account.base || told.frame == 0 || told.frame > c->now.account.frames + 1 ||
 		told.bytes > written || kept_mark_sent_to(&c->busy->kept, told.client_records) < 0) {
 		connection_reattach_failed(c);
 		return 0;
 	}
 	*a = (struct again){ .next = told.frame, .byte = told.bytes, .written = written };
-	c->account.stream = connection_stream_name(c);
-	c->tail_told = TAIL_UNTOLD;
+	c->now.account.stream = connection_stream_name(c);
+	c->now.tail_told = TAIL_UNTOLD;
 	pass_image(c);
 	counter_add(&c->home->counters.reattached, 1);
 	log_event(LOG_DEBUG, &c->id, "owner goes on", "agent=%s frames=%llu held_from=%llu",
-		agents_name(connection_agents(c), c->account.stream.agent), (unsigned long long)c->account.frames,
-		(unsigned long long)told.frame);
+		agents_name(connection_agents(c), c->now.account.stream.agent),
+		(unsigned long long)c->now.account.frames, (unsigned long long)told.frame);
 	go_on(c);
 	return 0;
 }

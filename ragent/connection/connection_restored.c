@@ -64,39 +64,39 @@ static enum has has_in(enum connection_state state)
 
 static bool has_agent(const struct connection *c)
 {
-	if (has_in(c->state) == HAS_CLEAR && c->account.stream.agent == NO_AGENT)
+	if (has_in(c->now.state) == HAS_CLEAR && c->now.account.stream.agent == NO_AGENT)
 		return false; /* it waits for one (take_image()) */
-	return has_in(c->state) > HAS_BEGUN && has_in(c->state) < HAS_COPY;
+	return has_in(c->now.state) > HAS_BEGUN && has_in(c->now.state) < HAS_COPY;
 }
 
 static bool waits_for_banner(const struct connection *c)
 {
-	return c->state == CONNECTION_PREAMBLE && c->busy->preamble->said == PREAMBLE_NOTHING && c->queued == 0;
+	return c->now.state == CONNECTION_PREAMBLE && c->busy->preamble->said == PREAMBLE_NOTHING && c->now.queued == 0;
 }
 
 static bool is_before_its_keys(const struct connection *c)
 {
-	return c->position.stage == POSITION_HANDSHAKE && !c->copies.current && !c->agreed;
+	return c->now.position.stage == POSITION_HANDSHAKE && !c->now.copies.current && !c->now.agreed;
 }
 
 static bool is_live(const struct connection *c)
 {
-	return c->position.stage == POSITION_LIVE && c->epoch != 0;
+	return c->now.position.stage == POSITION_LIVE && c->now.epoch != 0;
 }
 
 /* Are these values that a saved connection can have? Later code takes them for granted. */
 static bool fits_its_state(const struct connection *c)
 {
-	switch (has_in(c->state)) {
-	case HAS_BEGUN: return is_before_its_keys(c) && c->position.server_records == 0;
+	switch (has_in(c->now.state)) {
+	case HAS_BEGUN: return is_before_its_keys(c) && c->now.position.server_records == 0;
 	case HAS_CLEAR:
-		return is_before_its_keys(c) && c->position.server_records == 0 && c->epoch == 0 &&
+		return is_before_its_keys(c) && c->now.position.server_records == 0 && c->now.epoch == 0 &&
 		       connection_is_in_clear(c) && (has_agent(c) || waits_for_banner(c));
-	case HAS_HANDSHAKE: return is_before_its_keys(c) && c->epoch != 0;
-	case HAS_ADOPTER: return is_live(c) && c->copies.current;
-	case HAS_OWNER: return is_live(c) && c->owner != NO_AGENT;
-	case HAS_COPY: return is_live(c) && c->copies.current && c->server_side == SERVER_OPEN;
-	case HAS_ENDED: return !c->copies.current;
+	case HAS_HANDSHAKE: return is_before_its_keys(c) && c->now.epoch != 0;
+	case HAS_ADOPTER: return is_live(c) && c->now.copies.current;
+	case HAS_OWNER: return is_live(c) && c->now.owner != NO_AGENT;
+	case HAS_COPY: return is_live(c) && c->now.copies.current && c->now.server_side == SERVER_OPEN;
+	case HAS_ENDED: return !c->now.copies.current;
 	case HAS_NO_STATE: return false;
 	}
 	return false;
@@ -105,7 +105,7 @@ static bool fits_its_state(const struct connection *c)
 /* The agent that is asked to go on with it. */
 static bool names_its_stream(const struct connection_home *home, const struct connection *c)
 {
-	const int16_t agent = c->account.stream.agent;
+	const int16_t agent = c->now.account.stream.agent;
 
 	return !has_agent(c) || (agent >= 0 && (unsigned)agent < agents_count(home->shared->agents));
 }
@@ -118,11 +118,11 @@ static bool is_readable(const struct connection_home *home, const struct connect
 	const struct endpoints *e = &c->endpoints;
 
 	/* of one that has ended nothing more is read */
-	const bool tail_fits = c->tail != TAIL_VIOLATION || has_in(c->state) == HAS_ENDED;
+	const bool tail_fits = c->now.tail != TAIL_VIOLATION || has_in(c->now.state) == HAS_ENDED;
 
 	return c->slot.front < home->shared->front_count && tail_fits && fits_its_state(c) &&
-	       names_its_stream(home, c) && (!c->copies.current || blob_is_whole(t, c->copies.current)) &&
-	       (!c->agreed || names_are_whole(t, c->agreed)) &&
+	       names_its_stream(home, c) && (!c->now.copies.current || blob_is_whole(t, c->now.copies.current)) &&
+	       (!c->now.agreed || names_are_whole(t, c->now.agreed)) &&
 	       (e->unique_id_len == 0 || slot_table_has(t, e->unique_id, e->unique_id_len));
 }
 
@@ -146,15 +146,15 @@ static void wait_for_agent(struct restored *r)
 {
 	struct connection *c = &r->c;
 
-	r->busy.resumes = c->state == CONNECTION_MOVING ? CONNECTION_OWNED : c->state;
-	if (c->state == CONNECTION_MOVING)
+	r->busy.resumes = c->now.state == CONNECTION_MOVING ? CONNECTION_OWNED : c->now.state;
+	if (c->now.state == CONNECTION_MOVING)
 		r->busy.move_answer = MOVE_ANSWER_OVERDUE;
-	c->state = CONNECTION_REATTACHING;
+	c->now.state = CONNECTION_REATTACHING;
 }
 
 static void take_preamble(struct restored *r, const struct preamble_image *p)
 {
-	const bool is_clear = has_in(r->c.state) == HAS_CLEAR;
+	const bool is_clear = has_in(r->c.now.state) == HAS_CLEAR;
 
 	r->preamble = (struct preamble){ .hello_ms = is_clear ? 0 : p->hello_ms };
 	r->busy.preamble = is_clear || p->hello_ms ? &r->preamble : NULL;
@@ -176,8 +176,8 @@ static void take_busy(struct restored *r)
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
 	if (blob_is_whole(r->home->table, image->download)) /* else no other agent can go on with the answer */
 		r->busy.download = image->download;
-	if (r->c.state == CONNECTION_REATTACHING)
-		r->c.state = image->resumes;
+	if (r->c.now.state == CONNECTION_REATTACHING)
+		r->c.now.state = image->resumes;
 	take_preamble(r, &image->preamble);
 }
 
@@ -188,37 +188,37 @@ static int take_image(struct restored *r)
 
 	memcpy(out, r->slot, sizeof *out);
 	if (r->image)
-		memcpy((uint8_t *)out + TRAIL_BEGIN, r->image->members, sizeof r->image->members);
-	if (out->state == CONNECTION_PROXY) /* its header is read again */
+		out->now = r->image->now;
+	if (out->now.state == CONNECTION_PROXY) /* its header is read again */
 		out->endpoints.unique_id_len = 0;
-	const bool had_agent = out->current.link || out->state == CONNECTION_REATTACHING;
+	const bool had_agent = out->now.current.link || out->now.state == CONNECTION_REATTACHING;
 	out->busy = &r->busy;
 	if (r->image)
 		take_busy(r);
-	if (has_in(out->state) == HAS_CLEAR && !had_agent)
-		out->account.stream.agent = NO_AGENT;
-	if (mutant("record-not-restored") && out->position.write_sequence)
-		out->position.write_sequence--;
+	if (has_in(out->now.state) == HAS_CLEAR && !had_agent)
+		out->now.account.stream.agent = NO_AGENT;
+	if (mutant("record-not-restored") && out->now.position.write_sequence)
+		out->now.position.write_sequence--;
 	if (!is_readable(r->home, out))
 		return CSSL_E_RANGE;
 	out->home = r->home;
 	out->front = &r->home->shared->fronts[out->slot.front];
 	out->next = NULL;
 	out->prev = NULL;
-	out->current = (struct place){ NULL, 0 };
-	out->copies.pending = out->copies.former = NULL;
+	out->now.current = (struct place){ NULL, 0 };
+	out->now.copies.pending = out->now.copies.former = NULL;
 	if (out->endpoints.unique_id_len == 0)
 		out->endpoints.unique_id = NULL;
-	if (out->state != CONNECTION_HANDSHAKING)
-		out->handshaking_at = NO_AGENT;
+	if (out->now.state != CONNECTION_HANDSHAKING)
+		out->now.handshaking_at = NO_AGENT;
 	if (has_agent(out))
 		wait_for_agent(r);
 	else
-		out->affinity_agent = NO_AGENT;
-	out->attempts = 0;
-	out->reading = CLIENT_READING;
-	out->tail = TAIL_NONE; /* the kernel tells of the client's end again */
-	out->tail_told = TAIL_UNTOLD;
+		out->now.affinity_agent = NO_AGENT;
+	out->now.attempts = 0;
+	out->now.reading = CLIENT_READING;
+	out->now.tail = TAIL_NONE; /* the kernel tells of the client's end again */
+	out->now.tail_told = TAIL_UNTOLD;
 	return 0;
 }
 
@@ -242,10 +242,10 @@ static int look_at(struct restored *r)
 		result = restored_take_owed(r, counts.written);
 	if (result < 0)
 		return result;
-	if (r->c.state != CONNECTION_REATTACHING && counts.written + r->owed_len != r->c.queued)
+	if (r->c.now.state != CONNECTION_REATTACHING && counts.written + r->owed_len != r->c.now.queued)
 		return CSSL_E_RANGE;
-	r->c.queued = counts.written + r->owed_len;
-	if (r->image && r->c.state != CONNECTION_LINGERING)
+	r->c.now.queued = counts.written + r->owed_len;
+	if (r->image && r->c.now.state != CONNECTION_LINGERING)
 		return restored_take_input(r, counts.read);
 	restored_keep_nothing(r);
 	return 0;
@@ -274,7 +274,7 @@ static int unpack_image(struct connection_home *home, const struct connection *i
 /* In memory of this life from now on, so that it outlives this process, too. */
 static void take_up(const struct restored *r, struct connection *c)
 {
-	c->account.stream = r->c.account.stream;
+	c->now.account.stream = r->c.now.account.stream;
 	c->busy->resumes = r->busy.resumes;
 	if (c->busy->preamble)
 		c->busy->preamble->told = r->preamble.told;
@@ -336,7 +336,7 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 	struct connection *c = home->connections; /* the newest */
 	connection_go_on(c);
 	connection_reattach_if_up(c);
-	if (c->state == CONNECTION_CLOSING)
+	if (c->now.state == CONNECTION_CLOSING)
 		count_not_restored(fates);
 	else
 		home->went_on++;

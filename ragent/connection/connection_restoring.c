@@ -45,7 +45,7 @@ static bool is_due(const struct restoring *all, const struct table_slot *s)
 {
 	const struct connection *c = container_of(s, struct connection, slot);
 
-	return all->pass == PASS_OF_ALL || worker_now_ms(all->home->worker) - c->active_ms < ACTIVE_LATELY_MS;
+	return all->pass == PASS_OF_ALL || worker_now_ms(all->home->worker) - c->now.active_ms < ACTIVE_LATELY_MS;
 }
 
 /* Did the process before read bytes of this client that are in no log, but in its worker's read buffer? */

@@ -34,33 +34,33 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 /* No agent holds any bytes that the client lacks. */
 static bool has_all_bytes(const struct connection *c)
 {
-	return c->queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->queued);
+	return c->now.queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->now.queued);
 }
 
 /* No agent has it, and none has to hear of anything. */
 static bool has_nothing_to_tell(const struct connection *c)
 {
-	return c->tail == TAIL_NONE && has_all_bytes(c);
+	return c->now.tail == TAIL_NONE && has_all_bytes(c);
 }
 
 /* Connections in other states end at a death. */
 static bool may_go_on(const struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_WAITING: return has_nothing_to_tell(c);
 	case CONNECTION_PREAMBLE: /* as long as it has no agent, nobody has said anything */
-		return c->current.link ? c->tail != TAIL_VIOLATION : has_nothing_to_tell(c);
-	case CONNECTION_RELAYED: return c->current.link && c->tail != TAIL_VIOLATION;
+		return c->now.current.link ? c->now.tail != TAIL_VIOLATION : has_nothing_to_tell(c);
+	case CONNECTION_RELAYED: return c->now.current.link && c->now.tail != TAIL_VIOLATION;
 	case CONNECTION_HANDSHAKING:
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING:
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING:
-	case CONNECTION_REATTACHING: return c->tail != TAIL_VIOLATION;
+	case CONNECTION_REATTACHING: return c->now.tail != TAIL_VIOLATION;
 	case CONNECTION_RESTING: /* or its owner was lost, and the next one is to be found */
-		return has_nothing_to_tell(c) && c->server_side == SERVER_OPEN && c->copies.current;
+		return has_nothing_to_tell(c) && c->now.server_side == SERVER_OPEN && c->now.copies.current;
 	/* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by
 	 * a reset, and the client would lose what it has not read. */
 	case CONNECTION_LINGERING: return true;
@@ -133,8 +133,8 @@ static int begin_log(struct connection *c, const struct unused *rest)
 
 void connection_owe_queued(struct connection *c)
 {
-	if (c->busy && c->queued != c->slot.bytes_written)
-		c->busy->owed_end = c->queued;
+	if (c->busy && c->now.queued != c->slot.bytes_written)
+		c->busy->owed_end = c->now.queued;
 }
 
 /* The first byte to copy: @from, if it is not there already. The image before may need those that are there. */
@@ -152,7 +152,7 @@ static int copy_owed(struct connection *c, struct trail *t)
 {
 	const struct stream *client = &c->busy->client;
 	const size_t len = stream_unwritten_len(client);
-	const uint64_t unwritten = c->queued - len, end = c->busy->owed_end, from = goes_on_at(c, t, unwritten);
+	const uint64_t unwritten = c->now.queued - len, end = c->busy->owed_end, from = goes_on_at(c, t, unwritten);
 	uint8_t *bytes = malloc(len + 1);
 
 	if (!bytes)
@@ -190,8 +190,8 @@ static void write_image(struct connection *c, struct trail_image *to)
 {
 	const struct kept *k = &c->busy->kept;
 
-	c->account.frames_saved = c->account.frames;
-	memcpy(to->members, (const uint8_t *)c + TRAIL_BEGIN, sizeof to->members);
+	c->now.account.frames_saved = c->now.account.frames;
+	to->now = c->now;
 	to->exposure = c->busy->exposure;
 	to->preamble = preamble_image(c->busy->preamble);
 	to->resumes = c->busy->resumes;
@@ -278,11 +278,11 @@ static void save(struct connection *c, const struct unused *rest)
 		if (save_trail(c, rest) < 0)
 			connection_give_up_log(c);
 	} else {
-		c->account.frames_saved = c->account.frames;
+		c->now.account.frames_saved = c->now.account.frames;
 		table_slot_to(&c->slot, SLOT_SAVED);
 		connection_forget_trail(c);
 	}
-	sealed_blob_drop(&c->copies.former, &c->home->blocks);
+	sealed_blob_drop(&c->now.copies.former, &c->home->blocks);
 	if (c->busy)
 		sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
 	fault_at("slot.saved", NULL, NULL);
@@ -319,7 +319,7 @@ void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_
 
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 {
-	if (!table_slot_has_trail(table_slot_state(&c->slot)) || c->state == CONNECTION_LINGERING)
+	if (!table_slot_has_trail(table_slot_state(&c->slot)) || c->now.state == CONNECTION_LINGERING)
 		return;
 	const size_t had = (size_t)(byte_log_end(&trail_of(c)->log) - c->slot.bytes_read);
 	if (len > had && log_bytes(c, data + had, len - had) < 0)

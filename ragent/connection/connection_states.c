@@ -49,7 +49,7 @@ bool connection_may_go(enum connection_state from, enum connection_state to)
 
 enum connection_state connection_state(const struct connection *c)
 {
-	return c->state;
+	return c->now.state;
 }
 
 void connection_set_deadline(struct connection *c, uint64_t in_ms)
@@ -60,7 +60,7 @@ void connection_set_deadline(struct connection *c, uint64_t in_ms)
 static uint64_t handshake_left_ms(const struct connection *c)
 {
 	const struct preamble *p = c->busy->preamble;
-	const uint64_t began_ms = p && p->hello_ms ? p->hello_ms : c->accepted_ms; /* STARTTLS, or accept */
+	const uint64_t began_ms = p && p->hello_ms ? p->hello_ms : c->now.accepted_ms; /* STARTTLS, or accept */
 	uint64_t spent_ms = connection_now_ms(c) - began_ms;
 	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
 
@@ -76,7 +76,7 @@ static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
  * they are not counted out again before the client is heard. */
 static uint64_t silent_ms(const struct connection *c)
 {
-	const uint64_t since_ms = connection_now_ms(c) - c->active_ms;
+	const uint64_t since_ms = connection_now_ms(c) - c->now.active_ms;
 	const uint64_t unheard_ms = connection_is_unheard(c) ? UNHEARD_MS : 0;
 
 	return since_ms > unheard_ms ? since_ms - unheard_ms : 0;
@@ -113,7 +113,7 @@ static uint64_t answer_limit_ms(const struct connection *c)
 /* Set the longest time that the connection may wait in its state. */
 void connection_arm_deadline(struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
@@ -139,21 +139,21 @@ void connection_arm_deadline(struct connection *c)
 
 enum connection_state connection_phase(const struct connection *c)
 {
-	return c->state == CONNECTION_REATTACHING ? c->busy->resumes : c->state;
+	return c->now.state == CONNECTION_REATTACHING ? c->busy->resumes : c->now.state;
 }
 
 bool connection_shakes_hands(const struct connection *c)
 {
-	if (c->state == CONNECTION_REATTACHING)
-		return c->position.stage == POSITION_HANDSHAKE && !connection_is_in_clear(c);
-	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
+	if (c->now.state == CONNECTION_REATTACHING)
+		return c->now.position.stage == POSITION_HANDSHAKE && !connection_is_in_clear(c);
+	return c->now.state == CONNECTION_WAITING || c->now.state == CONNECTION_HANDSHAKING;
 }
 
 static bool is_beyond_handshake(const struct connection *c)
 {
-	if (c->state == CONNECTION_REATTACHING)
-		return c->position.stage != POSITION_HANDSHAKE;
-	return c->state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
+	if (c->now.state == CONNECTION_REATTACHING)
+		return c->now.position.stage != POSITION_HANDSHAKE;
+	return c->now.state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
 }
 
 /* Only an owner has a reason to let its client wait, so the wait ends with the owner. (If an agent says so amid the
@@ -183,7 +183,7 @@ void connection_count_state(struct connection *c, enum connection_state state, i
 
 void connection_to(struct connection *c, enum connection_state to)
 {
-	enum connection_state from = c->state;
+	enum connection_state from = c->now.state;
 
 	assert(connection_may_go(from, to));
 	if (log_enabled(LOG_DEBUG))
@@ -194,7 +194,7 @@ void connection_to(struct connection *c, enum connection_state to)
 		connection_void(c);
 	else
 		connection_touch(c);
-	c->state = (uint8_t)to;
+	c->now.state = (uint8_t)to;
 	if (c->busy && !connection_shakes_hands(c))
 		handshake_limit_leave(c->home->handshakes, &c->busy->place);
 	if (c->busy && is_beyond_handshake(c))
@@ -221,14 +221,14 @@ static void reassign(struct connection *c, int16_t *place, int agent, enum agent
 
 void connection_assign(struct connection *c, int agent)
 {
-	reassign(c, &c->affinity_agent, agent, AGENT_CONNECTIONS);
+	reassign(c, &c->now.affinity_agent, agent, AGENT_CONNECTIONS);
 }
 
 void connection_handshake_at(struct connection *c, int agent)
 {
 	if (agent != NO_AGENT)
-		c->handshake_agent = (int16_t)agent;
-	reassign(c, &c->handshaking_at, agent, AGENT_HANDSHAKES);
+		c->now.handshake_agent = (int16_t)agent;
+	reassign(c, &c->now.handshaking_at, agent, AGENT_HANDSHAKES);
 }
 
 /* --- deadlines --- */
@@ -241,8 +241,8 @@ static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
 
 static void check_silence(struct connection *c)
 {
-	uint64_t rest_ms = c->state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
-	uint64_t compact_ms = c->state == CONNECTION_OWNED && c->busy ? connection_limits(c)->doze_after_ms : 0;
+	uint64_t rest_ms = c->now.state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
+	uint64_t compact_ms = c->now.state == CONNECTION_OWNED && c->busy ? connection_limits(c)->doze_after_ms : 0;
 	uint64_t next_ms = left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
@@ -262,8 +262,8 @@ static void check_silence(struct connection *c)
 /* A request that crossed the goodbye of its owner (RFC 9113 6.8) has as much time as any other. */
 static bool is_still_served(const struct connection *c)
 {
-	const bool is_parting = c->end_reason == END_IDLE_TIMEOUT || c->end_reason == END_SHUTTING_DOWN ||
-				c->end_reason == END_OPERATOR;
+	const bool is_parting = c->now.end_reason == END_IDLE_TIMEOUT || c->now.end_reason == END_SHUTTING_DOWN ||
+				c->now.end_reason == END_OPERATOR;
 
 	return is_parting && !connection_is_answered(c) && !is_silent_too_long(c);
 }
@@ -273,12 +273,12 @@ static void check_goodbye(struct connection *c)
 	if (is_still_served(c))
 		watch_silence(c, answer_limit_ms(c));
 	else
-		connection_end(c, (enum end_reason)c->end_reason, END_RESET);
+		connection_end(c, (enum end_reason)c->now.end_reason, END_RESET);
 }
 
 static void act_on_deadline(struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET); break;
@@ -305,7 +305,7 @@ void connection_deadline_is_over(struct deadline *d)
 {
 	struct connection *c = container_of(d, struct connection, deadline);
 
-	if (c->state == CONNECTION_CLOSING) { /* it had no stream to close */
+	if (c->now.state == CONNECTION_CLOSING) { /* it had no stream to close */
 		connection_free(c);
 		return;
 	}

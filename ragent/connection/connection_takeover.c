@@ -13,15 +13,15 @@
 
 bool connection_needs_owner(const struct connection *c)
 {
-	return (c->busy && kept_len(&c->busy->kept) > 0) || c->tail == TAIL_VIOLATION ||
-	       c->position.response != POSITION_AT_CHECKPOINT || connection_service(c)->rest == SERVICE_NEVER_RESTS;
+	return (c->busy && kept_len(&c->busy->kept) > 0) || c->now.tail == TAIL_VIOLATION ||
+	       c->now.position.response != POSITION_AT_CHECKPOINT || connection_service(c)->rest == SERVICE_NEVER_RESTS;
 }
 
 /* --- to an agent --- */
 
 static void wake_in(struct connection *c, uint64_t in_ms)
 {
-	if (++c->attempts <= WAKE_ATTEMPTS_MAX)
+	if (++c->now.attempts <= WAKE_ATTEMPTS_MAX)
 		connection_set_deadline(c, in_ms);
 	else
 		connection_end(c, END_NO_AGENT, END_RESET);
@@ -40,14 +40,14 @@ void connection_wake_in_turn(struct connection *c)
 /* The client of a lost owner begins to wait. */
 static void pause_begins(struct connection *c)
 {
-	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
+	if (c->now.cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
 		c->busy->pause_began_ms = connection_now_ms(c);
 }
 
 static void wake_except(struct connection *c, int except)
 {
 	/* where connections do not follow an address, the last owner still has open backend connections */
-	int wanted = front_hands_off(c->front) || c->owner == except ? NO_AGENT : c->owner;
+	int wanted = front_hands_off(c->front) || c->now.owner == except ? NO_AGENT : c->now.owner;
 	struct link *l = connection_find_adopter(c, wanted, except);
 
 	pause_begins(c);
@@ -83,12 +83,12 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 		[POSITION_NOTHING_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED,
 		[POSITION_PARTLY_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED,
 	};
-	const struct position *p = &c->position;
+	const struct position *p = &c->now.position;
 
 	const bool replays = position_replays_from(p, c->busy->kept.first_record);
 	const bool resolves = connection_service(c)->loss == SERVICE_RESOLVES_LOSS;
 
-	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
+	if (c->now.cause != CSSL__CAUSE__CAUSE_TAKEOVER)
 		return states[p->response];
 	/* before the count of losses: without its records, a service that resolves the loss repeats nothing that might
 	 * be the reason of the losses; it can only ask */
@@ -107,7 +107,7 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 static void note_loss(struct connection *c, enum peer_fate fate)
 {
 	const struct kept kept = connection_kept(c);
-	const uint64_t answered = c->position.checkpoint.client_records;
+	const uint64_t answered = c->now.position.checkpoint.client_records;
 	const uint64_t sent = kept.consumed_record + kept_sent_records(&kept);
 
 	if (!c->busy || connection_phase(c) == CONNECTION_HANDSHAKING) /* no backend knows of an open request */
@@ -117,7 +117,7 @@ static void note_loss(struct connection *c, enum peer_fate fate)
 		exposure_count_silent_loss(&c->busy->exposure);
 		return;
 	}
-	if (sent > answered || c->position.response != POSITION_AT_CHECKPOINT)
+	if (sent > answered || c->now.position.response != POSITION_AT_CHECKPOINT)
 		exposure_count_loss(&c->busy->exposure);
 }
 
@@ -130,7 +130,7 @@ static void warn_of_poison(const struct connection *c)
 	counter_add(&c->home->counters.takeovers_poisoned, 1);
 	log_event(LOG_WARNING, &c->id, "request met two losses",
 		"listener=%s client=%s owner=%s effect=\"no third agent gets it, because it may be what kills them\"",
-		c->front->conf->name, connection_client_text(c, text), agents_name(connection_agents(c), c->owner));
+		c->front->conf->name, connection_client_text(c, text), agents_name(connection_agents(c), c->now.owner));
 }
 
 /* At once, on another agent. If that one is lost as well, several died together. Their other links report it soon,
@@ -139,7 +139,7 @@ static void restart(struct connection *c, int lost)
 {
 	counter_add(&c->home->counters.takeovers_restarted, 1);
 	connection_begin_anew(c);
-	if (c->restarts++ == 0)
+	if (c->now.restarts++ == 0)
 		connection_send_open(c, lost);
 	else
 		connection_open_later(c);
@@ -148,10 +148,10 @@ static void restart(struct connection *c, int lost)
 /* Continue where the client's last answer ended, if all records from there on are still kept. */
 static void go_back_to_checkpoint(struct connection *c)
 {
-	if (!c->busy || !position_replays_from(&c->position, c->busy->kept.first_record))
+	if (!c->busy || !position_replays_from(&c->now.position, c->busy->kept.first_record))
 		return;
 	counter_add(&c->home->counters.records_replayed, c->busy->kept.consumed_record - c->busy->kept.first_record);
-	position_return(&c->position);
+	position_return(&c->now.position);
 	kept_return(&c->busy->kept);
 	connection_read_less(c, stream_kept(&c->busy->client));
 }
@@ -163,9 +163,9 @@ static void lose_owner(struct connection *c)
 	connection_assign(c, NO_AGENT);
 	if (c->busy)
 		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	c->attempts = 0;
-	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
-	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
+	c->now.attempts = 0;
+	c->now.cause = CSSL__CAUSE__CAUSE_TAKEOVER;
+	c->now.backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	go_back_to_checkpoint(c);
 	connection_owe_queued(c);
 	connection_left_by_a_loss(c);
@@ -176,7 +176,7 @@ static void lose_owner(struct connection *c)
 static void stay_at_rest(struct connection *c)
 {
 	counter_add(&c->home->counters.takeovers_rested, 1);
-	if (c->tail == TAIL_FIN) /* only the lost owner knew of it */
+	if (c->now.tail == TAIL_FIN) /* only the lost owner knew of it */
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);
@@ -209,7 +209,7 @@ void connection_owner_lost(struct connection *c, int agent, enum peer_fate fate)
 	note_loss(c, fate);
 	enum takeover what = takeover_decide(c, agents_conf(connection_agents(c), agent));
 	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s",
-		agents_name(connection_agents(c), agent), connection_state_name(c->state), takeover_name(what));
+		agents_name(connection_agents(c), agent), connection_state_name(c->now.state), takeover_name(what));
 	warn_of_poison(c);
 	if (what == TAKEOVER_ALERT && !connection_find_adopter(c, NO_AGENT, NO_AGENT))
 		what = TAKEOVER_END; /* no agent is left to send the alert */
@@ -237,10 +237,10 @@ static void current_lost(struct connection *c, struct link *l)
 {
 	if (c->busy)
 		link_wait_cancel(&c->busy->waiter);
-	connection_lose_place(c, &c->current);
+	connection_lose_place(c, &c->now.current);
 	if (connection_waits_for_owner(c, l))
 		return;
-	if (c->state == CONNECTION_REATTACHING) {
+	if (c->now.state == CONNECTION_REATTACHING) {
 		connection_reattach_failed(c);
 		return;
 	}
@@ -257,8 +257,8 @@ static void current_lost(struct connection *c, struct link *l)
 	/* a compact one stays compact while it rests, unless it needs an owner at once */
 	if (connection_needs_owner(c) && connection_expand_or_end(c) < 0)
 		return;
-	if (c->state == CONNECTION_FINISHING)
-		connection_send_finish(c, (enum end_reason)c->end_reason);
+	if (c->now.state == CONNECTION_FINISHING)
+		connection_send_finish(c, (enum end_reason)c->now.end_reason);
 	else
 		connection_owner_lost(c, link_agent(l), link_fate(l));
 }
@@ -269,7 +269,7 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 
 	if (c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream)
 		connection_lose_place(c, &c->busy->frozen);
-	if (l != c->current.link || stream != c->current.stream)
+	if (l != c->now.current.link || stream != c->now.current.stream)
 		return;
 	current_lost(c, l);
 	connection_save_if_changed(c);

@@ -89,7 +89,8 @@ static int take_copy(struct parsed *p, const struct field_item *item)
 		return CSSL_E_TRUNCATED;
 	const struct copy_offer o = { data, len, read_generation, write_generation };
 	struct blocks *from = &p->c->home->blocks;
-	return item->tag == TAG_COPY ? copies_set(&p->c->copies, from, &o) : copies_offer(&p->c->copies, from, &o);
+	return item->tag == TAG_COPY ? copies_set(&p->c->now.copies, from, &o)
+				     : copies_offer(&p->c->now.copies, from, &o);
 }
 
 static int take_agreed(struct parsed *p, const struct field_item *agreed)
@@ -101,11 +102,11 @@ static int take_agreed(struct parsed *p, const struct field_item *agreed)
 	const char *name = (const char *)wire_bytes(&r, name_len);
 	struct field_item item;
 
-	if (p->c->agreed || !name || memchr(alpn, '\0', alpn_len) || memchr(name, '\0', name_len))
+	if (p->c->now.agreed || !name || memchr(alpn, '\0', alpn_len) || memchr(name, '\0', name_len))
 		return CSSL_E_RANGE; /* it comes twice, is cut off, or has a NUL in a name */
-	int result = agreed_create(&p->c->home->blocks, name, name_len, alpn, alpn_len, &p->c->agreed);
+	int result = agreed_create(&p->c->home->blocks, name, name_len, alpn, alpn_len, &p->c->now.agreed);
 	while (result == 0 && (result = field_next(&r, &item)) == 0)
-		result = field_store(p->c->agreed, agreed_rows, agreed_row_count, &item) == 0 ? 0 : CSSL_E_RANGE;
+		result = field_store(p->c->now.agreed, agreed_rows, agreed_row_count, &item) == 0 ? 0 : CSSL_E_RANGE;
 	return result < 0 ? result : 0;
 }
 
@@ -142,7 +143,7 @@ static int take(struct parsed *p, const struct field_item *item)
 {
 	switch (item->tag) {
 	case TAG_LISTENER: return take_listener(p, item);
-	case TAG_CURRENT: return take_place(p, item, &p->c->current);
+	case TAG_CURRENT: return take_place(p, item, &p->c->now.current);
 	case TAG_FROZEN: return take_place(p, item, &p->c->busy->frozen);
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
@@ -173,27 +174,28 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 			return result;
 	}
 	if (mutant("record-not-handed-over"))
-		p->c->position.write_sequence--;
+		p->c->now.position.write_sequence--;
 	return result < 0 ? result : 0;
 }
 
 static int map_agents(const struct parsed *p)
 {
 	struct connection *c = p->c;
-	int16_t *agents[] = { &c->handshake_agent, &c->owner, &c->affinity_agent, &c->handshaking_at, &c->move_target };
-	int r = 0, targeted = c->move_target != NO_AGENT;
+	int16_t *agents[] = { &c->now.handshake_agent, &c->now.owner, &c->now.affinity_agent, &c->now.handshaking_at,
+		&c->now.move_target };
+	int r = 0, targeted = c->now.move_target != NO_AGENT;
 
 	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
 		r = map_agent(p, agents[i]);
 	/* if the target no longer exists, the owner gets it back when it has frozen it */
-	if (r == 0 && targeted && c->move_target == NO_AGENT && c->current.link)
-		c->move_target = (int16_t)link_agent(c->current.link);
+	if (r == 0 && targeted && c->now.move_target == NO_AGENT && c->now.current.link)
+		c->now.move_target = (int16_t)link_agent(c->now.current.link);
 	return r;
 }
 
 static bool has_a_place(const struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_HANDSHAKING:
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING:
@@ -211,11 +213,11 @@ static bool address_is_whole(const struct client_address *a)
 /* A connection in clear has a place while its agent can be reached, and never an epoch. */
 static bool is_consistent(const struct connection *c)
 {
-	if (c->state == CONNECTION_CLOSING)
+	if (c->now.state == CONNECTION_CLOSING)
 		return false;
 	if (connection_speaks_clear(c))
-		return c->busy->preamble && (c->current.link || c->state == CONNECTION_PREAMBLE);
-	return has_a_place(c) == (c->current.link != NULL) && !(has_a_place(c) && c->epoch == 0);
+		return c->busy->preamble && (c->now.current.link || c->now.state == CONNECTION_PREAMBLE);
+	return has_a_place(c) == (c->now.current.link != NULL) && !(has_a_place(c) && c->now.epoch == 0);
 }
 
 static int check(const struct parsed *p)
@@ -224,10 +226,10 @@ static int check(const struct parsed *p)
 
 	if (!c->front || !is_consistent(c))
 		return CSSL_E_MISMATCH;
-	if (p->left.output_len > c->queued || c->account.frames_told > c->account.frames ||
+	if (p->left.output_len > c->now.queued || c->now.account.frames_told > c->now.account.frames ||
 		!address_is_whole(&c->endpoints.client) || !address_is_whole(&c->endpoints.server))
 		return CSSL_E_RANGE;
-	if ((c->state == CONNECTION_ADOPTING || c->state == CONNECTION_RESTING) && !c->copies.current)
+	if ((c->now.state == CONNECTION_ADOPTING || c->now.state == CONNECTION_RESTING) && !c->now.copies.current)
 		return CSSL_E_MISMATCH; /* without a copy no agent can adopt it */
 	return 0;
 }
@@ -250,37 +252,38 @@ static int apply(struct parsed *p, int fd)
 
 	if (r == 0 && connection_shakes_hands(c)) {
 		c->busy->place.holder = c;
-		r = handshake_limit_bring(c->home->handshakes, &c->busy->place, &c->endpoints.client, c->accepted_ms);
+		r = handshake_limit_bring(
+			c->home->handshakes, &c->busy->place, &c->endpoints.client, c->now.accepted_ms);
 	}
 	if (r == 0)
 		r = connection_preamble_count(c);
-	if (r == 0 && c->source == SOURCE_COUNTED)
+	if (r == 0 && c->now.source == SOURCE_COUNTED)
 		r = admission_bring_source(c->home->shared->admission, &c->endpoints.client);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
-	if (c->current.link)
-		c->account.stream = connection_stream_name(c);
-	c->slot.bytes_written = c->queued - p->left.output_len;
+	if (c->now.current.link)
+		c->now.account.stream = connection_stream_name(c);
+	c->slot.bytes_written = c->now.queued - p->left.output_len;
 	c->slot.bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : SLOT_BYTES_UNKNOWN;
 	connection_owe_queued(c);
 	r = stream_open_fd_with(&c->busy->client, c->home->worker, &connection_client_ops, fd, &p->left);
-	if (r < 0 && c->source == SOURCE_COUNTED)
+	if (r < 0 && c->now.source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
 	return r;
 }
 
 static void count(struct connection *c)
 {
-	int agent = c->affinity_agent, handshake = c->handshaking_at;
+	int agent = c->now.affinity_agent, handshake = c->now.handshaking_at;
 
 	admission_bring(c->home->shared->admission);
 	connection_join(c);
-	connection_count_state(c, c->state, 1);
-	counter_add(&c->home->counters.client_queued_bytes, c->queued - c->slot.bytes_written);
+	connection_count_state(c, c->now.state, 1);
+	counter_add(&c->home->counters.client_queued_bytes, c->now.queued - c->slot.bytes_written);
 	connection_weigh(c);
-	c->affinity_agent = c->handshaking_at = NO_AGENT;
+	c->now.affinity_agent = c->now.handshaking_at = NO_AGENT;
 	connection_assign(c, agent);
 	if (handshake != NO_AGENT)
 		connection_handshake_at(c, handshake);
@@ -320,11 +323,11 @@ void connection_go_on(struct connection *c)
 	connection_begin_reading(c);
 	if (!connection_speaks_clear(c))
 		connection_resume_reading(c); /* the process before did not read while its client had to wait */
-	if (c->state == CONNECTION_LINGERING) {
+	if (c->now.state == CONNECTION_LINGERING) {
 		connection_linger(c);
 		return;
 	}
-	if (c->state == CONNECTION_RESTING) {
+	if (c->now.state == CONNECTION_RESTING) {
 		connection_may_compact(c);
 		if (connection_needs_owner(c))
 			connection_wake_in_turn(c);

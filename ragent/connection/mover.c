@@ -177,7 +177,7 @@ static void earn_tokens(struct mover *m)
 static int belongs_to(const struct connection *c)
 {
 	return front_hands_off(c->front)
-		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->current.link))
+		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->now.current.link))
 		       : NO_AGENT;
 }
 

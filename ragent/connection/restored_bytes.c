@@ -26,7 +26,7 @@ static int take_unlogged(struct restored *r, uint64_t end, size_t count)
 
 void restored_keep_nothing(struct restored *r)
 {
-	const uint64_t records = r->c.position.now.client_records;
+	const uint64_t records = r->c.now.position.now.client_records;
 
 	r->busy.kept = (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
@@ -90,7 +90,7 @@ static int take_bytes(struct restored *r)
  * got. */
 static int take_records(struct restored *r)
 {
-	const uint64_t first = r->image->first_record, consumed = r->c.position.now.client_records;
+	const uint64_t first = r->image->first_record, consumed = r->c.now.position.now.client_records;
 	struct tls_record_run run = { 0 };
 	struct tls_record_header bad;
 	size_t consumed_len;
@@ -98,7 +98,7 @@ static int take_records(struct restored *r)
 	if (consumed < first || records_len(r, consumed - first, &consumed_len) < 0)
 		return CSSL_E_RANGE;
 	const size_t most = consumed_len + connection_window(&r->c);
-	const bool keeps_records = r->c.state != CONNECTION_PROXY && r->c.state != CONNECTION_HELLO;
+	const bool keeps_records = r->c.now.state != CONNECTION_PROXY && r->c.now.state != CONNECTION_HELLO;
 	if (r->input_len && keeps_records && tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
 		return CSSL_E_RANGE;
 	r->busy.kept = (struct kept){ .data = run.len ? r->input : NULL,

@@ -1,4 +1,4 @@
-/* trail.h: what the next process needs to go on with a busy connection: two images of the members that change, the log
+/* trail.h: what the next process needs to go on with a busy connection: two images of what changes, the log
  * of the client's bytes, and the bytes for the client that no agent holds any more (connection_saved.c). One store says
  * which image is valid, so there is always a whole one. In memory that outlives the process. A compact connection has
  * no trail, because nothing of it changes.
@@ -9,10 +9,6 @@
 #include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_internal.h"
 
-/* The members of struct connection from here on change with the records; those before it are fixed, or belong to one
- * process. */
-#define TRAIL_BEGIN offsetof(struct connection, current)
-
 /* Of its preamble. What the agent has read of the client is before the first kept byte. */
 struct preamble_image {
 	uint64_t wait_began_ms, hello_ms;
@@ -20,7 +16,7 @@ struct preamble_image {
 };
 
 struct trail_image {
-	uint8_t members[sizeof(struct connection) - TRAIL_BEGIN];
+	struct connection_now now;
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
 	struct preamble_image preamble;

@@ -12,6 +12,7 @@ CONNECTION = ["connection/connection_fields.c", "connection/connection_fields.h"
 # The struct, where it is, where its members are said to go (with what in front), and which are made anew.
 STRUCTS = [
     ("connection", "connection/connection_internal.h", CONNECTION, "", set()),
+    ("connection_now", "connection/connection_internal.h", CONNECTION, "", set()),
     ("busy_part", "connection/connection_internal.h", CONNECTION, "", set()),
     ("agreed", "connection/connection_internal.h", CONNECTION, "", {"names"}),
     ("preamble", "connection/connection_internal.h", CONNECTION[:1], "", set()),

@@ -62,7 +62,7 @@ START_TEST(every_member_is_the_same_there)
 	struct busy_part awake_before = *c->busy;
 	fill(c, connection_rows, connection_row_count);
 	fill(c->busy, busy_rows, busy_row_count);
-	memset(&c->agreed->ja4, 'j', sizeof c->agreed->ja4);
+	memset(&c->now.agreed->ja4, 'j', sizeof c->now.agreed->ja4);
 	size_t len = pack(c, packed);
 	s = successor_create();
 	ck_assert_int_eq(handover_worker_pack(d.rw, successor_hears, s), 0);
@@ -70,7 +70,7 @@ START_TEST(every_member_is_the_same_there)
 	ck_assert_ptr_nonnull(there);
 	ck_assert_uint_eq(pack(there, again), len);
 	ck_assert_mem_eq(again, packed, len);
-	ck_assert_uint_eq(there->slot.bytes_written, there->queued);
+	ck_assert_uint_eq(there->slot.bytes_written, there->now.queued);
 	*c = before;
 	*c->busy = awake_before;
 	successor_commit(s);
@@ -98,7 +98,7 @@ static struct successor *begin_without_agent(size_t *len)
 
 	dispatcher_start(NULL);
 	l = (struct live_connection){ .fd = client_connect("sf") };
-	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_HELLO);
+	wait_until(d.rw->home.connections && connection_only()->now.state == CONNECTION_HELLO);
 	*len = pack(connection_only(), packed);
 	s = successor_create();
 	ck_assert_int_eq(unpacked(s, packed, *len), 0);

@@ -40,7 +40,7 @@ START_TEST(a_handshake_goes_on_with_its_agent)
 	l.write_sequence = 0;
 	successor_takes_over();
 	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy");
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_only()->now.state == CONNECTION_OWNED);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_open), 1);
 	close(l.fd);
 }
@@ -100,17 +100,17 @@ START_TEST(bytes_that_the_client_has_not_taken_come_from_there)
 	unsigned count = (unsigned)(connection_window(connection_only()) / len);
 	for (unsigned i = 0; i < count; i++)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, len);
-	wait_until(connection_only()->queued >= count * len);
+	wait_until(connection_only()->now.queued >= count * len);
 	successor_takes_over();
 	struct connection *c = connection_only();
-	ck_assert_uint_lt(c->slot.bytes_written, c->queued);
+	ck_assert_uint_lt(c->slot.bytes_written, c->now.queued);
 	for (unsigned i = 0; i < count; i++) {
 		if (i == count / 2)
 			successor_takes_over();
 		client_expect(l.fd, record, len);
 	}
 	c = connection_only();
-	wait_until(c->slot.bytes_written == c->queued);
+	wait_until(c->slot.bytes_written == c->now.queued);
 	close(l.fd);
 }
 END_TEST
@@ -126,12 +126,12 @@ START_TEST(credit_that_was_due_is_granted_there)
 	size_t frames = connection_window(c) / len;
 	for (size_t i = 0; i < frames; i++)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, len);
-	wait_until(c->queued >= frames * len);
+	wait_until(c->now.queued >= frames * len);
 	successor_takes_over(); /* maybe all is drained already, and nothing will ever be written again */
 	for (size_t i = 0; i < frames; i++)
 		client_expect(l.fd, record, len);
 	c = connection_only();
-	wait_until(c->account.told >= connection_window(c) / 2);
+	wait_until(c->now.account.told >= connection_window(c) / 2);
 	close(l.fd);
 }
 END_TEST
@@ -145,7 +145,7 @@ START_TEST(a_hand_off_is_adopted_there_and_the_frozen_agent_detached)
 	successor_takes_over();
 	adopted_say(&l, 2);
 	free(frame_at(l.handshake_agent, FRAME_DETACH));
-	ck_assert_uint_eq(connection_only()->epoch, 2);
+	ck_assert_uint_eq(connection_only()->now.epoch, 2);
 	close(l.fd);
 }
 END_TEST
@@ -157,7 +157,7 @@ START_TEST(a_resting_connection_wakes_there)
 	dispatcher_start(&wish);
 	connection_keep(&l, "sl", 1);
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	successor_takes_over();
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_resting), 1);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 4);
@@ -179,7 +179,7 @@ static void its_owner_is_given_up(void)
 {
 	successor_takes_over();
 	free(frame_at(l.agent, FRAME_CLOSE));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_RESTING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_RESTING);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 100, 5);
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	close(l.fd);
@@ -214,7 +214,7 @@ START_TEST(a_last_answer_and_fin_come_from_there)
 	for (unsigned i = 0; i < count; i++)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, len);
 	fake_agent_end(d.agents[l.agent], l.stream, END_BACKEND_CLOSED, 0);
-	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	wait_until(connection_only()->now.state == CONNECTION_LINGERING);
 	ck_assert_uint_gt(stream_pending(&connection_only()->busy->client), 0);
 	successor_takes_over();
 	for (unsigned i = 0; i < count; i++)

@@ -46,7 +46,7 @@ static void begin_answer(void)
 /* By members: bytes between them may differ. */
 static void check_position(const struct position *was)
 {
-	const struct position *is = &c()->position;
+	const struct position *is = &c()->now.position;
 
 	ck_assert_uint_eq(is->now.client_records, was->now.client_records);
 	ck_assert_uint_eq(is->now.read_sequence, was->now.read_sequence);
@@ -66,8 +66,8 @@ START_TEST(an_owner_goes_on_with_its_answer)
 	const struct connection was = *c();
 	die();
 	owner_goes_on(&l, 3, CONNECTION_OWNED);
-	ck_assert_uint_eq(c()->epoch, was.epoch);
-	check_position(&was.position);
+	ck_assert_uint_eq(c()->now.epoch, was.now.epoch);
+	check_position(&was.now.position);
 	ck_assert_mem_eq(c()->id.bytes, was.id.bytes, CONNECTION_ID_LEN);
 	ck_assert_str_eq(c()->front->conf->name, "sf");
 	server_send(&l, TLS_APPLICATION_DATA, 90, 8, FRAME_RESPONSE_BYTES);
@@ -158,7 +158,7 @@ static void begin_rest(void)
 	connection_order_rest(c(), &order);
 	free(frame_at(l.agent, FRAME_MOVE));
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy at rest");
-	wait_until(c()->state == CONNECTION_RESTING && !c()->busy);
+	wait_until(c()->now.state == CONNECTION_RESTING && !c()->busy);
 }
 
 static void wakes_for_its_request(void)
@@ -178,7 +178,7 @@ START_TEST(one_at_rest_rests_on)
 {
 	begin_rest();
 	die();
-	ck_assert_int_eq(c()->state, CONNECTION_RESTING);
+	ck_assert_int_eq(c()->now.state, CONNECTION_RESTING);
 	wait_until(!c()->busy);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
 	wakes_for_its_request();
@@ -267,7 +267,7 @@ static unsigned begin_linger(uint8_t *record, size_t *len)
 	for (unsigned i = 0; i < count; i++)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, *len);
 	fake_agent_end(d.agents[l.agent], l.stream, END_BACKEND_CLOSED, 0);
-	wait_until(c()->state == CONNECTION_LINGERING);
+	wait_until(c()->now.state == CONNECTION_LINGERING);
 	ck_assert_uint_gt(stream_pending(&c()->busy->client), 0);
 	return count;
 }
@@ -279,7 +279,7 @@ START_TEST(a_last_answer_and_fin_come_from_the_next_process)
 
 	const unsigned count = begin_linger(record, &len);
 	die();
-	ck_assert_int_eq(c()->state, CONNECTION_LINGERING);
+	ck_assert_int_eq(c()->now.state, CONNECTION_LINGERING);
 	ck_assert(connection_owes(c()));
 	for (unsigned i = 0; i < count; i++)
 		client_expect(l.fd, record, len);
@@ -302,7 +302,7 @@ START_TEST(a_handshake_goes_on)
 	l.client_records = 2;
 	l.write_sequence = 0;
 	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy");
-	wait_until(c()->state == CONNECTION_OWNED);
+	wait_until(c()->now.state == CONNECTION_OWNED);
 	close(l.fd);
 }
 END_TEST
@@ -316,9 +316,9 @@ START_TEST(a_part_of_a_hello_is_whole_in_the_next_process)
 	l = (struct live_connection){ .fd = client_connect("sf") };
 	write_all(l.fd, hello, 50);
 	wait_until(d.rw->home.connections && stream_kept(&c()->busy->client) == 50);
-	ck_assert_int_eq(c()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(c()->now.state, CONNECTION_HELLO);
 	die();
-	ck_assert_int_eq(c()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(c()->now.state, CONNECTION_HELLO);
 	write_all(l.fd, hello + 50, sizeof hello - 50);
 	hello_comes(sizeof hello);
 	close(l.fd);
@@ -336,7 +336,7 @@ START_TEST(a_part_of_a_header_is_whole_in_the_next_process)
 	write_all(l.fd, header, 20);
 	wait_until(d.rw->home.connections && stream_kept(&c()->busy->client) == 20);
 	die();
-	ck_assert_int_eq(c()->state, CONNECTION_PROXY);
+	ck_assert_int_eq(c()->now.state, CONNECTION_PROXY);
 	write_all(l.fd, header + 20, sizeof header - 1 - 20);
 	client_send_record(l.fd, TLS_HANDSHAKE, 200, 1);
 	hello_comes(RECORD_OF(200));
@@ -355,10 +355,10 @@ START_TEST(one_that_waits_for_an_agent_gets_it_from_the_next_process)
 	all_agents_are(0);
 	l = (struct live_connection){ .fd = client_connect("sf") };
 	client_send_record(l.fd, TLS_HANDSHAKE, 200, 1);
-	wait_until(d.rw->home.connections && c()->state == CONNECTION_WAITING);
+	wait_until(d.rw->home.connections && c()->now.state == CONNECTION_WAITING);
 	wait_until(connection_is_saved(c()));
 	die();
-	ck_assert_int_eq(c()->state, CONNECTION_WAITING);
+	ck_assert_int_eq(c()->now.state, CONNECTION_WAITING);
 	all_agents_are(1);
 	hello_comes(RECORD_OF(200));
 	close(l.fd);

@@ -41,7 +41,7 @@ static void begin_mail(void)
 	dispatcher_start(&outlives);
 	talk_greeted();
 	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
-	wait_until(c()->state == CONNECTION_RELAYED && connection_is_saved(c()));
+	wait_until(c()->now.state == CONNECTION_RELAYED && connection_is_saved(c()));
 }
 
 START_TEST(its_agent_goes_on_with_it)
@@ -109,10 +109,10 @@ START_TEST(one_that_waits_for_an_agent_gets_its_banner)
 	dispatcher_start(&outlives);
 	all_agents_are(0);
 	t.fd = client_connect("sf");
-	wait_until(d.rw->home.connections && c()->state == CONNECTION_PREAMBLE && connection_is_saved(c()));
+	wait_until(d.rw->home.connections && c()->now.state == CONNECTION_PREAMBLE && connection_is_saved(c()));
 	die();
-	ck_assert_int_eq(c()->state, CONNECTION_PREAMBLE);
-	ck_assert_int_eq(c()->account.stream.agent, NO_AGENT);
+	ck_assert_int_eq(c()->now.state, CONNECTION_PREAMBLE);
+	ck_assert_int_eq(c()->now.account.stream.agent, NO_AGENT);
 	all_agents_are(1);
 	struct fake_frame *f = frame_anywhere(FRAME_PREAMBLE, &agent);
 	talk_taken_by(f, agent);
@@ -163,10 +163,10 @@ START_TEST(a_handshake_after_starttls_goes_on)
 	talk_greeted();
 	starttls();
 	client_expect(t.fd, READY, strlen(READY));
-	wait_until(c()->state == CONNECTION_HELLO && connection_is_saved(c()));
+	wait_until(c()->now.state == CONNECTION_HELLO && connection_is_saved(c()));
 	const uint64_t began_ms = c()->busy->preamble->hello_ms;
 	die();
-	ck_assert_int_eq(c()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(c()->now.state, CONNECTION_HELLO);
 	ck_assert_uint_eq(c()->busy->preamble->hello_ms, began_ms);
 	client_send_record(t.fd, TLS_HANDSHAKE, 200, 1);
 	free(frame_anywhere(FRAME_OPEN, &agent));
@@ -190,7 +190,7 @@ START_TEST(what_a_client_says_before_it_hears_of_tls_was_injected)
 	for (unsigned i = 0; i < 4; i++)
 		fake_agent_send(d.agents[t.agent], t.stream, FRAME_DATA, WHOLE, reply, sizeof reply);
 	agent_says(READY, WHOLE | FRAME_RECORDS_FOLLOW);
-	wait_until(c()->state == CONNECTION_HELLO && connection_is_saved(c()));
+	wait_until(c()->now.state == CONNECTION_HELLO && connection_is_saved(c()));
 	ck_assert(connection_owes(c()));
 	life_ends();
 	client_says("EHLO inj\r\n");
@@ -244,9 +244,7 @@ static void told_of_more_frames_than_came(struct connection *dead, struct trail_
 }
 static void no_trail(struct connection *dead, struct trail_image *image)
 {
-	struct connection copy = *left_by(dead);
-
-	memcpy((uint8_t *)dead + TRAIL_BEGIN, (uint8_t *)&copy + TRAIL_BEGIN, sizeof copy - TRAIL_BEGIN);
+	dead->now = *left_by(dead);
 	table_slot_to(&dead->slot, SLOT_SAVED);
 }
 static void more_bytes_than_can_be_counted(struct connection *dead, struct trail_image *image)

@@ -301,13 +301,13 @@ static void values_of_one_process(struct connection *c)
 {
 	struct connection *was = left_by(c);
 
-	was->attempts = UINT8_MAX;
-	was->reading = UINT8_MAX;
-	was->tail = TAIL_FIN;
-	was->tail_told = UINT8_MAX;
-	was->handshaking_at = INT16_MAX;
-	was->copies.pending = was->copies.former = (struct sealed_blob *)outside;
-	was->current.link = (struct link *)outside;
+	was->now.attempts = UINT8_MAX;
+	was->now.reading = UINT8_MAX;
+	was->now.tail = TAIL_FIN;
+	was->now.tail_told = UINT8_MAX;
+	was->now.handshaking_at = INT16_MAX;
+	was->now.copies.pending = was->now.copies.former = (struct sealed_blob *)outside;
+	was->now.current.link = (struct link *)outside;
 	image_left_by(c)->move_answer = UINT8_MAX;
 	c->next = (struct connection *)outside;
 	c->home = (struct connection_home *)outside;
@@ -322,13 +322,13 @@ START_TEST(values_of_the_dead_process_alone_are_made_anew)
 	die_with(make_owned, rows, FACTS_LEN(rows));
 	expect_fates(2, 0);
 	const struct connection *c = of_client(&with[0]);
-	ck_assert_uint_eq(c->attempts, 0);
-	ck_assert_uint_eq(c->reading, CLIENT_READING);
-	ck_assert_uint_eq(c->tail, TAIL_NONE);
-	ck_assert_uint_eq(c->tail_told, TAIL_UNTOLD);
-	ck_assert_int_eq(c->handshaking_at, NO_AGENT);
+	ck_assert_uint_eq(c->now.attempts, 0);
+	ck_assert_uint_eq(c->now.reading, CLIENT_READING);
+	ck_assert_uint_eq(c->now.tail, TAIL_NONE);
+	ck_assert_uint_eq(c->now.tail_told, TAIL_UNTOLD);
+	ck_assert_int_eq(c->now.handshaking_at, NO_AGENT);
 	ck_assert_uint_eq(c->busy->move_answer, MOVE_ANSWER_NOT_DUE);
-	ck_assert_ptr_null(c->copies.pending);
+	ck_assert_ptr_null(c->now.copies.pending);
 	ck_assert_str_eq(c->front->conf->name, "sf");
 	close(with[0].fd);
 	close(beside.fd);
@@ -349,7 +349,7 @@ END_TEST
 /* Its agent is gone, so nothing more is read. */
 START_TEST(of_one_that_has_ended_the_tail_does_not_count)
 {
-	static const struct wrong rows[] = { MEMBER(tail, TAIL_VIOLATION), MEMBER(owner, NO_AGENT) };
+	static const struct wrong rows[] = { NOW(tail, TAIL_VIOLATION), NOW(owner, NO_AGENT) };
 
 	die_with(make_lingering, rows, FACTS_LEN(rows));
 	expect_fates(FACTS_LEN(rows) + 1, 0);

@@ -14,28 +14,28 @@ START_TEST(an_owned_one_with_a_wrong_number_is_reset)
 	static const struct wrong rows[] = {
 		MEMBER(slot.front, 5),
 		MEMBER(slot.front, UINT16_MAX),
-		MEMBER(state, CONNECTION_CLOSING),
-		MEMBER(state, CONNECTION_STATE_COUNT),
-		MEMBER(state, UINT8_MAX),
-		MEMBER(epoch, 0),
-		MEMBER(owner, NO_AGENT),
-		MEMBER(owner, AGENTS),
-		MEMBER(owner, -2),
-		MEMBER(handshake_agent, AGENTS),
-		MEMBER(affinity_agent, AGENTS),
-		MEMBER(move_target, AGENTS),
-		MEMBER(account.stream.agent, AGENTS),
-		MEMBER(account.stream.agent, NO_AGENT),
-		MEMBER(tail, TAIL_VIOLATION),
-		MEMBER(server_side, SERVER_SAID_LAST + 1),
-		MEMBER(position.stage, POSITION_HANDSHAKE),
-		MEMBER(position.stage, POSITION_LIVE + 1),
-		MEMBER(position.response, POSITION_PARTLY_DELIVERED + 1),
-		MEMBER(position.now.read_closed, 2),
-		MEMBER(position.now.client_records, 1),
-		MEMBER(position.now.client_records, 4),
-		MEMBER(source, SOURCE_COUNTED + 1),
-		MEMBER(end_reason, END_REASON_COUNT),
+		NOW(state, CONNECTION_CLOSING),
+		NOW(state, CONNECTION_STATE_COUNT),
+		NOW(state, UINT8_MAX),
+		NOW(epoch, 0),
+		NOW(owner, NO_AGENT),
+		NOW(owner, AGENTS),
+		NOW(owner, -2),
+		NOW(handshake_agent, AGENTS),
+		NOW(affinity_agent, AGENTS),
+		NOW(move_target, AGENTS),
+		NOW(account.stream.agent, AGENTS),
+		NOW(account.stream.agent, NO_AGENT),
+		NOW(tail, TAIL_VIOLATION),
+		NOW(server_side, SERVER_SAID_LAST + 1),
+		NOW(position.stage, POSITION_HANDSHAKE),
+		NOW(position.stage, POSITION_LIVE + 1),
+		NOW(position.response, POSITION_PARTLY_DELIVERED + 1),
+		NOW(position.now.read_closed, 2),
+		NOW(position.now.client_records, 1),
+		NOW(position.now.client_records, 4),
+		NOW(source, SOURCE_COUNTED + 1),
+		NOW(end_reason, END_REASON_COUNT),
 		MEMBER(endpoints.client.len, 5),
 		MEMBER(endpoints.client.len, 17),
 		MEMBER(endpoints.server.len, 5),
@@ -66,13 +66,13 @@ static void resumes_as_nothing(struct connection *c)
 START_TEST(one_amid_its_handshake_with_a_wrong_number_is_reset)
 {
 	static const struct wrong rows[] = {
-		MEMBER(epoch, 0),
-		MEMBER(position.stage, POSITION_LIVE),
-		MEMBER(handshaking_at, AGENTS),
-		MEMBER(account.stream.agent, -2),
-		MEMBER(copies.current, 64),
-		MEMBER(agreed, 64),
-		MEMBER(state, CONNECTION_RELAYED),
+		NOW(epoch, 0),
+		NOW(position.stage, POSITION_LIVE),
+		NOW(handshaking_at, AGENTS),
+		NOW(account.stream.agent, -2),
+		NOW(copies.current, 64),
+		NOW(agreed, 64),
+		NOW(state, CONNECTION_RELAYED),
 		WRITTEN(resumes_as_it_is),
 		WRITTEN(resumes_as_nothing),
 	};
@@ -84,12 +84,12 @@ END_TEST
 START_TEST(one_that_has_no_agent_yet_with_a_wrong_number_is_reset)
 {
 	static const struct wrong rows[] = {
-		MEMBER(position.stage, POSITION_LIVE),
-		MEMBER(position.server_records, 1),
-		MEMBER(copies.current, 64),
-		MEMBER(agreed, 64),
-		MEMBER(queued, 1),
-		MEMBER(tail, TAIL_VIOLATION),
+		NOW(position.stage, POSITION_LIVE),
+		NOW(position.server_records, 1),
+		NOW(copies.current, 64),
+		NOW(agreed, 64),
+		NOW(queued, 1),
+		NOW(tail, TAIL_VIOLATION),
 	};
 
 	each_is_reset(make_hello, rows, FACTS_LEN(rows));
@@ -99,14 +99,14 @@ END_TEST
 START_TEST(one_at_rest_with_a_wrong_number_is_reset)
 {
 	static const struct wrong rows[] = {
-		MEMBER(epoch, 0),
-		MEMBER(position.stage, POSITION_HANDSHAKE),
-		MEMBER(copies.current, 0),
-		MEMBER(server_side, SERVER_FIN),
-		MEMBER(queued, 0),
-		MEMBER(state, CONNECTION_PREAMBLE),
-		MEMBER(state, CONNECTION_REATTACHING),
-		MEMBER(state, CONNECTION_HANDSHAKING),
+		NOW(epoch, 0),
+		NOW(position.stage, POSITION_HANDSHAKE),
+		NOW(copies.current, 0),
+		NOW(server_side, SERVER_FIN),
+		NOW(queued, 0),
+		NOW(state, CONNECTION_PREAMBLE),
+		NOW(state, CONNECTION_REATTACHING),
+		NOW(state, CONNECTION_HANDSHAKING),
 		MEMBER(endpoints.client.len, 5),
 	};
 
@@ -117,10 +117,10 @@ END_TEST
 START_TEST(one_at_its_adopter_with_a_wrong_number_is_reset)
 {
 	static const struct wrong rows[] = {
-		MEMBER(epoch, 0),
-		MEMBER(position.stage, POSITION_HANDSHAKE),
-		MEMBER(copies.current, 0),
-		MEMBER(account.stream.agent, INT16_MAX),
+		NOW(epoch, 0),
+		NOW(position.stage, POSITION_HANDSHAKE),
+		NOW(copies.current, 0),
+		NOW(account.stream.agent, INT16_MAX),
 	};
 
 	each_is_reset(make_adopting, rows, FACTS_LEN(rows));
@@ -160,7 +160,7 @@ START_TEST(one_that_has_ended_with_a_wrong_number_is_reset)
 {
 	static const struct wrong rows[] = {
 		WRITTEN(a_copy),
-		MEMBER(queued, 0),
+		NOW(queued, 0),
 		WRITTEN(owed_nothing),
 		WRITTEN(owed_more_than_there_is),
 		WRITTEN(owed_more_than_ever),
@@ -253,7 +253,7 @@ static void use_upload(const struct live_connection *l)
 
 	fake_agent_take_data(d.agents[l->agent], l->stream, taken, sizeof taken);
 	fake_agent_consumed(d.agents[l->agent], l->stream, &c, FRAME_CHECKPOINT);
-	wait_until(connection_newest()->position.now.client_records == l->client_records);
+	wait_until(connection_newest()->now.position.now.client_records == l->client_records);
 }
 
 /* The client has sent more than a read buffer has room for. Its owner has used all of it but the last record. */
