@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #include "proto/error.h"
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/connection_handover.h"
 #include "ragent/connection/trail.h"
 
 #define LOG_PAUSE_MS 1000u

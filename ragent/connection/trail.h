@@ -6,7 +6,7 @@
 #ifndef CSSL_RAGENT_TRAIL_H
 #define CSSL_RAGENT_TRAIL_H
 
-#include "ragent/connection/byte_log.h"
+#include "ragent/connection/bytes/byte_log.h"
 #include "ragent/connection/connection_internal.h"
 
 /* Of its preamble. What the agent has read of the client is before the first kept byte. */

@@ -16,7 +16,7 @@
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
-#include "ragent/connection/byte_log.h"
+#include "ragent/connection/bytes/byte_log.h"
 #include "ragent/connection/connection_home.h"
 #include "ragent/control/control_tokens.h"
 #include "ragent/handover/handover_offer.h"

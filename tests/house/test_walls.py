@@ -14,12 +14,17 @@ WALLS = {
         "link": {""},
         "dispatch": {"", "link"},
         "keeper": set(),
-        "connection": {"", "link", "dispatch", "keeper"},
-        "worker": {"", "link", "dispatch", "connection", "keeper"},
-        "handover": {"", "link", "dispatch", "keeper", "connection", "worker"},
+        "connection/bytes": {"keeper"},
+        "connection/limits": set(),  # pure
+        "connection/ownership": {"link", "dispatch", "connection/bytes"},
+        "connection": {"", "link", "dispatch", "keeper", "connection/bytes", "connection/limits", "connection/ownership"},
+        # no part of a connection knows that another process went before this one
+        "connection/revival": {"", "link", "dispatch", "keeper", "connection", "connection/bytes", "connection/ownership"},
+        "worker": {"", "link", "dispatch", "connection", "connection/revival", "keeper"},
+        "handover": {"", "link", "dispatch", "keeper", "connection", "connection/revival", "connection/ownership", "worker"},
         "dashboard": set(),
         "control": {"", "link", "dispatch", "connection", "keeper", "worker", "dashboard"},
-        "process": {"", "link", "dispatch", "connection", "keeper", "worker", "handover", "control"},
+        "process": {"", "link", "dispatch", "connection", "connection/bytes", "connection/revival", "keeper", "worker", "handover", "control"},
     },
     "sslagent": {
         "": set(),  # counters.h

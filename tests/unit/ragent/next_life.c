@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/connection_handover.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/connection_home.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/connection_handover.h"
 
 /* --- connections in the states that can be saved --- */
 

@@ -1,0 +1,175 @@
+/* connection_handover.c: the old process's side of a handover: it writes its connections for the new process. In the
+ * end it either continues them or forgets them. connection_unpack.c is the other side.
+ */
+#include "ragent/connection/revival/connection_handover.h"
+
+#include <string.h>
+
+#include "ragent/connection/revival/connection_fields.h"
+#include "ragent/link/stream_fields.h"
+
+/* --- out --- */
+
+static size_t agreed_len(const struct agreed *a)
+{
+	return 2 * sizeof(uint16_t) + strlen(agreed_alpn(a)) + strlen(agreed_server_name(a)) +
+	       fields_len(agreed_rows, agreed_row_count);
+}
+
+static size_t blob_len(const struct sealed_blob *b)
+{
+	return b ? b->len : 0;
+}
+
+size_t connection_packed_len(const struct connection *c)
+{
+	const struct busy_part *a = c->busy;
+	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(busy_rows, busy_row_count) +
+		     fields_len(preamble_rows, preamble_row_count);
+
+	len += TAG_COUNT * (FIELD_HEADER_LEN + FIXED_LEN_MAX) + c->endpoints.unique_id_len;
+	len += blob_len(c->now.copies.current) + blob_len(c->now.copies.pending);
+	len += c->now.agreed ? agreed_len(c->now.agreed) : 0;
+	return a ? len + a->kept.end - a->kept.start + blob_len(a->download) + stream_fields_len(&a->client) : len;
+}
+
+static void put_place(struct wire_writer *w, uint16_t tag, const struct place *p)
+{
+	if (!p->link)
+		return;
+	field_begin(w, tag, PLACE_LEN);
+	wire_put_u16(w, (uint16_t)link_agent(p->link));
+	wire_put_u16(w, (uint16_t)link_agent_worker(p->link));
+	wire_put_u32(w, p->stream);
+}
+
+static void put_copy(struct wire_writer *w, uint16_t tag, const struct sealed_blob *b)
+{
+	if (!b)
+		return;
+	field_begin(w, tag, COPY_HEADER_LEN + b->len);
+	wire_put_u32(w, b->read_generation);
+	wire_put_u32(w, b->write_generation);
+	wire_put_bytes(w, b->data, b->len);
+}
+
+static void put_text(struct wire_writer *w, const char *text)
+{
+	wire_put_u16(w, (uint16_t)strlen(text));
+	wire_put_bytes(w, text, strlen(text));
+}
+
+static void put_agreed(struct wire_writer *w, const struct agreed *a)
+{
+	if (!a)
+		return;
+	field_begin(w, TAG_AGREED, agreed_len(a));
+	put_text(w, agreed_alpn(a));
+	put_text(w, agreed_server_name(a));
+	fields_write(w, a, agreed_rows, agreed_row_count);
+}
+
+static void put_busy(struct wire_writer *w, const struct busy_part *a)
+{
+	const struct kept *k = &a->kept;
+
+	fields_write(w, a, busy_rows, busy_row_count);
+	field_begin(w, TAG_KEPT, KEPT_HEADER_LEN + k->end - k->start);
+	wire_put_u32(w, k->consumed - k->start);
+	wire_put_u32(w, k->sent - k->start);
+	if (k->data)
+		wire_put_bytes(w, k->data + k->start, k->end - k->start);
+	put_place(w, TAG_FROZEN, &a->frozen);
+	if (a->download)
+		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
+	if (a->preamble) {
+		field_begin(w, TAG_PREAMBLE, fields_len(preamble_rows, preamble_row_count));
+		fields_write(w, a->preamble, preamble_rows, preamble_row_count);
+	}
+	stream_fields_write(w, &a->client, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT });
+}
+
+/* In the new process it gets an empty busy part. */
+static void put_compact(struct wire_writer *w, const struct connection *c)
+{
+	const struct busy_part nothing = { .kept = connection_kept(c) };
+
+	fields_write(w, &nothing, busy_rows, busy_row_count);
+}
+
+void connection_pack(const struct connection *c, struct wire_writer *w)
+{
+	fields_write(w, c, connection_rows, connection_row_count);
+	field_begin(w, TAG_LISTENER, sizeof(uint32_t));
+	wire_put_u32(w, (uint32_t)(c->front - c->home->shared->fronts));
+	put_place(w, TAG_CURRENT, &c->now.current);
+	if (c->endpoints.unique_id)
+		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
+	put_copy(w, TAG_COPY, c->now.copies.current);
+	put_copy(w, TAG_COPY_PENDING, c->now.copies.pending);
+	put_agreed(w, c->now.agreed);
+	if (c->busy)
+		put_busy(w, c->busy);
+	else
+		put_compact(w, c);
+}
+
+int connection_fd(const struct connection *c)
+{
+	return c->busy ? stream_fd(&c->busy->client) : c->slot.fd;
+}
+
+/* --- here, or no more --- */
+
+void connection_end_if_broken(struct connection *c)
+{
+	if (!c->busy || c->busy->client.state != STREAM_FAILED)
+		return;
+	if (c->now.state != CONNECTION_CLOSING)
+		connection_end(c, END_CLIENT_RESET, END_RESET);
+	/* a LINGERING one may end as soon as its socket reports an error */
+	if (c->now.state == CONNECTION_LINGERING)
+		connection_close_now(c);
+}
+
+static bool waits_for_owner(const struct connection *c)
+{
+	const bool amid_again = c->now.current.link && c->busy && c->busy->again.next;
+
+	return c->now.state == CONNECTION_REATTACHING || amid_again;
+}
+
+bool connection_home_waits_for_owners(const struct connection_home *home)
+{
+	const struct connection *c = home->connections;
+
+	while (c && !waits_for_owner(c))
+		c = c->next;
+	return c != NULL;
+}
+
+void connection_stop_reattaching(struct connection *c)
+{
+	if (waits_for_owner(c))
+		connection_reattach_failed(c);
+}
+
+void connection_forget_state(struct connection *c)
+{
+	connection_release_current(c);
+	connection_forget_frozen(c);
+	connection_drop_kept(c);
+}
+
+void connection_let_go(struct connection *c)
+{
+	if (c->now.state == CONNECTION_CLOSING)
+		return;
+	connection_forget_state(c);
+	connection_forget_partial(c);
+	connection_assign(c, NO_AGENT);
+	connection_handshake_at(c, NO_AGENT);
+	connection_close_now(c);
+	connection_report_move(
+		c, &(struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "this process is being replaced" });
+}
