@@ -10,11 +10,18 @@
 #include "net/prefetch.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
+#include "ragent/connection/connection_adoption.h"
+#include "ragent/connection/connection_arrival.h"
+#include "ragent/connection/connection_budget.h"
+#include "ragent/connection/connection_clear.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_loss.h"
+#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_parting.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 #include "ragent/connection/trail.h"
-
-/* Until then the owner holds them. Fewer cost more answers; with more, it writes small answers into memory that its
- * cache has lost. */
-#define ACKNOWLEDGE_FRAMES 16u
 
 /* --- records --- */
 
@@ -40,8 +47,8 @@ static void follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
 		exposure_progress(&c->busy->exposure);
-	if (flags & FRAME_CHECKPOINT && c->busy->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
-		connection_drop_note(c);
+	if (flags & FRAME_CHECKPOINT && c->busy->note.current && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
+		note_drop(&c->busy->note, &c->home->blocks);
 }
 
 /* The owner was asked to freeze the connection, and still works on it: the client does not wait yet. */
@@ -112,7 +119,7 @@ static int in_data(struct connection *c, const struct frame *f, const void *mess
 	if (c->busy->pause_began_ms)
 		connection_pause_ends(c);
 	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
-		connection_acknowledge(c);
+		connection_acknowledge(c, ACCEPTED_NOW);
 	r = follow_consumed(c);
 	if (r == 0 && f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
@@ -157,7 +164,7 @@ static void note_drain(struct connection *c, int agent, enum end_reason reason)
 		drain_note_ended(drain);
 }
 
-int connection_in_end(struct connection *c, const struct frame *f, const void *message)
+static int in_end(struct connection *c, const struct frame *f, const void *message)
 {
 	const int agent = link_agent(c->now.current.link);
 	uint8_t reason = f->payload[0];
@@ -225,7 +232,7 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	c->now.backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
 	if (c->now.state == CONNECTION_HANDSHAKING)
-		connection_hold_tickets(c);
+		connection_say_later(c, LATER_TICKETS);
 	return 0;
 }
 
@@ -237,7 +244,7 @@ static int in_kept(struct connection *c, const struct frame *f, const void *mess
 		return r;
 	counter_add(&c->home->counters.handshakes_kept, 1);
 	c->now.owner = (int16_t)link_agent(c->now.current.link);
-	connection_owned_from_start(c);
+	connection_note_owner(c, c->now.owner, OWNERSHIP_HANDSHAKE);
 	connection_to(c, CONNECTION_OWNED);
 	connection_resume_reading(c);
 	connection_drain_if_idle(c);
@@ -309,7 +316,7 @@ static int in_download(struct connection *c, const struct frame *f, const void *
 {
 	const Cssl__LinkDownload *d = message;
 
-	return connection_set_note(c, d->sealed.data, d->sealed.len);
+	return note_set(&c->busy->note, &c->home->blocks, d->sealed.data, d->sealed.len);
 }
 
 /* --- dispatch --- */
@@ -334,7 +341,7 @@ static const struct {
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_download__descriptor },
 	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
-	[FRAME_END] = { connection_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
+	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
 /* 0, or negative: it may not come now. */
@@ -350,7 +357,7 @@ static int check_state(const struct connection *c, const struct frame *f)
 
 static int take_frame(struct connection *c, const struct frame *f)
 {
-	if (connection_speaks_clear(c))
+	if (connection_speaks_clear(c) && f->type != FRAME_END)
 		return connection_clear_frame(c, f);
 	if (!frames[f->type].message)
 		return frames[f->type].fn(c, f, NULL);
@@ -389,7 +396,7 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 	connection_weigh(c);
 	connection_save(c);
 	audit_saved(c, f, r);
-	connection_release_held(c, ACKNOWLEDGE_FRAMES);
+	connection_acknowledge(c, ACCEPTED_IF_HELD);
 	connection_relieve(c->home);
 	return r;
 }

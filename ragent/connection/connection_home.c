@@ -10,6 +10,7 @@
 #include "net/scheduling.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_client.h"
 #include "ragent/connection/trail.h"
 
 _Static_assert(2 + FINE_SIZES <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
@@ -95,6 +96,13 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 	}
 }
 
+/* How many lines about ended connections were left out. */
+static void tell_left_out(struct connection_home *home)
+{
+	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
+		log_pace_tell(&home->ended_lines[reason], LOG_INFO, "ended");
+}
+
 /* These connections are served as all others. */
 static void tell_table_full(struct connection_home *home)
 {
@@ -129,6 +137,6 @@ void connection_home_tick(struct connection_home *home)
 	counter_set(&home->counters.handshakes_under_way, handshake_limit_count(home->handshakes));
 	connection_home_look_for_storm(home);
 	connection_end_partials(home);
-	connection_tell_left_out(home);
+	tell_left_out(home);
 	mover_look(&home->mover);
 }

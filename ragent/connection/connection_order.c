@@ -1,9 +1,13 @@
-/* connection_order.c: ordered moves and rests: the question to the owner, and the report to the sender of the order.
- * And notes for the API and the metrics who owns a connection, why, and how long no agent owned it before. */
-#include <uv.h>
-
+/* connection_order.c: at most one order is under way for a connection. Its owner freezes it, refuses, or lets the time
+ * pass. */
 #include "net/log.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_adoption.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_parting.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
+#include "ragent/dispatch/dispatch.h"
 
 /* --- who owns it --- */
 
@@ -11,7 +15,7 @@
 #define LATENCY_ROW_COUNT (offsetof(struct ownership_counters, latency_move_sum_us) / sizeof(counter))
 
 /* @first: the first of these rows in ownership_counters. */
-static void count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
+static void order_count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
 {
 	counter *const row = first + (cause - OWNERSHIP_HAND_OFF) * LATENCY_ROW_COUNT;
 
@@ -19,7 +23,7 @@ static void count_pause(counter *first, enum ownership_cause cause, uint64_t pau
 	time_counters_add(&row[1], latency_buckets, pause_us);
 }
 
-static void note_owner(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
+static void order_note_owner(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
 {
 	ownerships_note(
 		c->home->ownerships, &(struct ownership){ .connection = c->id,
@@ -30,54 +34,36 @@ static void note_owner(struct connection *c, int agent, enum ownership_cause cau
 					     .cause = (uint8_t)cause });
 }
 
-void connection_owner_goes(struct connection *c)
+/* The time without an owner is over. */
+static uint64_t order_end_pause(struct connection *c, int agent, enum ownership_cause cause)
 {
-	c->busy->move_began_ns = uv_hrtime();
-}
-
-void connection_owner_is_missed(struct connection *c)
-{
-	if (c->busy->move_began_ns == 0)
-		connection_owner_goes(c);
-}
-
-void connection_owned_from_start(struct connection *c)
-{
-	note_owner(c, link_agent(c->now.current.link), OWNERSHIP_HANDSHAKE, 0);
-}
-
-void connection_left_by_a_loss(struct connection *c)
-{
-	if (c->busy)
-		c->busy->move_began_ns = 0;
-	note_owner(c, NO_AGENT, OWNERSHIP_TAKEOVER, 0);
-}
-
-uint64_t connection_owned_by(struct connection *c, int agent)
-{
-	static const uint8_t causes[] = { [CSSL__CAUSE__CAUSE_HAND_OFF] = OWNERSHIP_HAND_OFF,
-		[CSSL__CAUSE__CAUSE_MOVE] = OWNERSHIP_MOVE,
-		[CSSL__CAUSE__CAUSE_DRAIN] = OWNERSHIP_DRAIN,
-		[CSSL__CAUSE__CAUSE_WAKE] = OWNERSHIP_WAKE,
-		[CSSL__CAUSE__CAUSE_TAKEOVER] = OWNERSHIP_TAKEOVER,
-		[CSSL__CAUSE__CAUSE_REST] = OWNERSHIP_REST };
 	const uint64_t began_ns = c->busy->move_began_ns;
 	const uint64_t pause_us = began_ns ? (uv_hrtime() - began_ns) / 1000 : 0;
-	const enum ownership_cause cause = agent == NO_AGENT ? OWNERSHIP_REST : causes[c->now.cause];
-
-	c->busy->move_began_ns = 0;
 	const int whose = agent == NO_AGENT ? c->now.owner : agent;
-	count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
+
+	order_count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
 	if (whose != NO_AGENT)
-		count_pause(&c->home->of_agents[whose].latency_hand_off_sum_us, cause, pause_us);
-	note_owner(c, agent, cause, pause_us);
+		order_count_pause(&c->home->of_agents[whose].latency_hand_off_sum_us, cause, pause_us);
+	return pause_us;
+}
+
+uint64_t connection_note_owner(struct connection *c, int agent, enum ownership_cause cause)
+{
+	const bool was_lost = agent == NO_AGENT && cause == OWNERSHIP_TAKEOVER;
+	uint64_t pause_us = 0;
+
+	if (cause != OWNERSHIP_HANDSHAKE && !was_lost)
+		pause_us = order_end_pause(c, agent, cause);
+	if (c->busy)
+		c->busy->move_began_ns = 0;
+	order_note_owner(c, agent, cause, pause_us);
 	return pause_us;
 }
 
 /* --- orders --- */
 
 /* Why its owner cannot be asked to freeze it; NULL: it can. */
-static const char *cannot_leave(const struct connection *c)
+static const char *order_cannot_leave(const struct connection *c)
 {
 	if (!front_moves(c->front))
 		return "the connections of this listener do not move";
@@ -92,16 +78,16 @@ static const char *cannot_leave(const struct connection *c)
 	return NULL;
 }
 
-static const char *cannot_move(const struct connection *c, int target)
+static const char *order_cannot_move(const struct connection *c, int target)
 {
-	const char *why = cannot_leave(c);
+	const char *why = order_cannot_leave(c);
 
 	return !why && link_agent(c->now.current.link) == target ? "the agent owns it already" : why;
 }
 
 bool connection_may_move(const struct connection *c)
 {
-	return !cannot_leave(c);
+	return !order_cannot_leave(c);
 }
 
 bool connection_may_rest(const struct connection *c)
@@ -123,13 +109,13 @@ void connection_report_move(struct connection *c, const struct move_result *r)
 	o->done(o, r);
 }
 
-static void refuse_order(struct connection *c, struct move_order *order, const struct move_result *r)
+static void order_refuse(struct connection *c, struct move_order *order, const struct move_result *r)
 {
 	counter_add(&c->home->counters.moves_refused, 1);
 	order->done(order, r);
 }
 
-static void say_order(struct connection *c, uint32_t deadline_ms)
+static void order_say(struct connection *c, uint32_t deadline_ms)
 {
 	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
 
@@ -143,10 +129,10 @@ static void say_order(struct connection *c, uint32_t deadline_ms)
 	link_send_message(c->now.current.link, c->now.current.stream, FRAME_MOVE, &m.base);
 }
 
-static void ask_owner(struct connection *c, const struct move_wish *wish, struct move_order *order)
+static void order_ask_owner(struct connection *c, const struct move_wish *wish, struct move_order *order)
 {
 	if (connection_expand_or_end(c) < 0) {
-		refuse_order(
+		order_refuse(
 			c, order, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
 		return;
 	}
@@ -156,37 +142,39 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 	c->busy->move_limit_ms = wish->deadline_ms;
 	c->now.cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
-	say_order(c, wish->deadline_ms);
+	order_say(c, wish->deadline_ms);
 	connection_save_if_changed(c);
 }
 
 void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
 {
-	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_move(c, wish->target) };
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = order_cannot_move(c, wish->target) };
 
 	counter_add(&c->home->counters.moves_asked, 1);
 	if (!r.reason && (!agents_take_new(connection_agents(c), wish->target) ||
 				 !links_choose(&c->home->links, wish->target, &c->id)))
 		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
 	if (r.reason)
-		refuse_order(c, order, &r);
+		order_refuse(c, order, &r);
 	else
-		ask_owner(c, wish, order);
+		order_ask_owner(c, wish, order);
 }
 
 void connection_order_rest(struct connection *c, struct move_order *order)
 {
 	static const struct move_wish to_rest = { .target = NO_AGENT, .cause = CSSL__CAUSE__CAUSE_REST };
-	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_leave(c) };
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = order_cannot_leave(c) };
 
 	counter_add(&c->home->counters.moves_asked, 1);
 	if (!r.reason && !connection_may_rest(c))
 		r.reason = "it is not at a checkpoint of its service";
 	if (r.reason)
-		refuse_order(c, order, &r);
+		order_refuse(c, order, &r);
 	else
-		ask_owner(c, &to_rest, order);
+		order_ask_owner(c, &to_rest, order);
 }
+
+/* --- the answer --- */
 
 void connection_handed_to_rest(struct connection *c)
 {
@@ -200,7 +188,7 @@ void connection_handed_to_rest(struct connection *c)
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
 	counter_add(&c->home->counters.rested, 1);
-	connection_owned_by(c, NO_AGENT);
+	connection_note_owner(c, NO_AGENT, OWNERSHIP_REST);
 	c->now.attempts = 0;
 	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	c->now.cause = CSSL__CAUSE__CAUSE_WAKE;
@@ -226,21 +214,12 @@ void connection_owner_keeps(struct connection *c, const char *why)
 	c->now.move_target = target; /* its backend connection went there; the owner may still freeze it later */
 }
 
-void connection_move_overdue(struct connection *c)
-{
-	log_event(LOG_WARNING, &c->id, "owner did not answer an order to move",
-		"agent=%s effect=\"the agent keeps the connection\"",
-		agents_name(connection_agents(c), link_agent(c->now.current.link)));
-	counter_add(&c->home->counters.moves_overdue, 1);
-	connection_owner_keeps(c, "its owner did not answer in time, so the connection stays there");
-}
-
 /* The owner may never have got the order, and then it would never answer. If it has the order, it answers both at once.
  */
 void connection_order_again(struct connection *c)
 {
 	if (c->now.state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE)
-		say_order(c, 0);
+		order_say(c, 0);
 }
 
 /* The answer to an order before the last one came late: another one follows. */

@@ -16,8 +16,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "net/fault.h"
 #include "proto/error.h"
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/connection_saved.h"
 #include "ragent/connection/trail.h"
 
 #define LOG_PAUSE_MS 1000u
@@ -197,7 +198,7 @@ static void write_image(struct connection *c, struct trail_image *to)
 	to->resumes = c->busy->resumes;
 	to->move_answer = c->busy->move_answer;
 	to->orders = c->busy->orders;
-	to->download = c->busy->download;
+	to->download = c->busy->note.current;
 	to->first_byte = c->slot.bytes_read - (k->end - k->start);
 	to->first_record = k->first_record;
 }
@@ -245,26 +246,6 @@ void connection_give_up_log(struct connection *c)
 		c->busy->log_again_ms = now_ms + LOG_PAUSE_MS;
 }
 
-/* --- what the image names --- */
-
-int connection_set_note(struct connection *c, const uint8_t *data, size_t len)
-{
-	struct sealed_blob *fresh;
-	int r = sealed_blob_make(&fresh, &c->home->blocks, &(struct copy_offer){ data, len, 0, 0 });
-
-	if (!fresh)
-		return r < 0 ? r : CSSL_E_TOO_LONG;
-	connection_drop_note(c);
-	c->busy->download = fresh;
-	fault_at("note.set", NULL, NULL);
-	return 0;
-}
-
-void connection_drop_note(struct connection *c)
-{
-	sealed_blob_part(&c->busy->download, &c->busy->download_former, &c->home->blocks);
-}
-
 /* --- in --- */
 
 static void save(struct connection *c, const struct unused *rest)
@@ -284,7 +265,7 @@ static void save(struct connection *c, const struct unused *rest)
 	}
 	sealed_blob_drop(&c->now.copies.former, &c->home->blocks);
 	if (c->busy)
-		sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
+		sealed_blob_drop(&c->busy->note.former, &c->home->blocks);
 	fault_at("slot.saved", NULL, NULL);
 }
 
@@ -295,12 +276,6 @@ void connection_save(struct connection *c)
 	if (c->busy)
 		rest = (struct unused){ stream_kept_data(&c->busy->client), stream_kept(&c->busy->client) };
 	save(c, &rest);
-}
-
-void connection_save_if_changed(struct connection *c)
-{
-	if (!connection_is_saved(c))
-		connection_save(c);
 }
 
 /* If its slot is void, it stays so until the end of the event: only then it is known which bytes wait. */

@@ -4,7 +4,16 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_adoption.h"
+#include "ragent/connection/connection_arrival.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_loss.h"
+#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_parting.h"
+#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_states.h"
 
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
@@ -50,11 +59,6 @@ bool connection_may_go(enum connection_state from, enum connection_state to)
 enum connection_state connection_state(const struct connection *c)
 {
 	return c->now.state;
-}
-
-void connection_set_deadline(struct connection *c, uint64_t in_ms)
-{
-	deadline_set(c->home->worker, &c->deadline, in_ms);
 }
 
 static uint64_t handshake_left_ms(const struct connection *c)
@@ -135,11 +139,6 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_LINGERING: /* linger() sets it */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}
-}
-
-enum connection_state connection_phase(const struct connection *c)
-{
-	return c->now.state == CONNECTION_REATTACHING ? c->busy->resumes : c->now.state;
 }
 
 bool connection_shakes_hands(const struct connection *c)
@@ -276,6 +275,25 @@ static void check_goodbye(struct connection *c)
 		connection_end(c, (enum end_reason)c->now.end_reason, END_RESET);
 }
 
+static void check_order(struct connection *c)
+{
+	log_event(LOG_WARNING, &c->id, "owner did not answer an order to move",
+		"agent=%s effect=\"the agent keeps the connection\"",
+		agents_name(connection_agents(c), link_agent(c->now.current.link)));
+	counter_add(&c->home->counters.moves_overdue, 1);
+	connection_owner_keeps(c, "its owner did not answer in time, so the connection stays there");
+}
+
+/* It has waited for its owner for long. While connections of the process before are left, agents keep their streams, so
+ * it waits on. */
+static void check_owner(struct connection *c)
+{
+	if (c->home->restoring)
+		connection_arm_deadline(c);
+	else
+		connection_reattach_failed(c);
+}
+
 static void act_on_deadline(struct connection *c)
 {
 	switch ((enum connection_state)c->now.state) {
@@ -293,10 +311,10 @@ static void act_on_deadline(struct connection *c)
 	case CONNECTION_RELAYED:
 	case CONNECTION_OWNED: check_silence(c); break;
 	case CONNECTION_PREAMBLE: connection_preamble_on_deadline(c); break;
-	case CONNECTION_MOVING: connection_move_overdue(c); break;
-	case CONNECTION_REATTACHING: connection_reattach_overdue(c); break;
+	case CONNECTION_MOVING: check_order(c); break;
+	case CONNECTION_REATTACHING: check_owner(c); break;
 	case CONNECTION_FINISHING: check_goodbye(c); break;
-	case CONNECTION_LINGERING: connection_end_lingering(c); break;
+	case CONNECTION_LINGERING: connection_end_at_once(c, (enum end_reason)c->now.end_reason); break;
 	case CONNECTION_CLOSING: break;
 	}
 }

@@ -7,7 +7,7 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/dispatch/dispatch.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_preamble.h"
 
 #define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */

@@ -51,7 +51,7 @@ enum takeover takeover_decide(const struct connection *c, const struct conf_agen
 	if (service->loss == SERVICE_CUT_BY_LOSS)
 		return decide_for_bytes(c, &kept);
 	if (c->now.position.response == POSITION_PARTLY_DELIVERED)
-		return c->busy && c->busy->download ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
+		return c->busy && c->busy->note.current ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
 	if (c->now.position.response == POSITION_NOTHING_DELIVERED || kept.next_record > kept.consumed_record)
 		return TAKEOVER_ADOPT;
 	return service->rest == SERVICE_MAY_REST ? TAKEOVER_REST : TAKEOVER_ADOPT;

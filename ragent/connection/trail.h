@@ -7,7 +7,8 @@
 #define CSSL_RAGENT_TRAIL_H
 
 #include "ragent/connection/bytes/byte_log.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_saved.h"
 
 /* Of its preamble. What the agent has read of the client is before the first kept byte. */
 struct preamble_image {

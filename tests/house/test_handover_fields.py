@@ -11,12 +11,12 @@ CONNECTION = ["connection/revival/connection_fields.c", "connection/revival/conn
 
 # The struct, where it is, where its members are said to go (with what in front), and which are made anew.
 STRUCTS = [
-    ("connection", "connection/connection_internal.h", CONNECTION, "", set()),
-    ("connection_now", "connection/connection_internal.h", CONNECTION, "", set()),
-    ("busy_part", "connection/connection_internal.h", CONNECTION, "", set()),
-    ("agreed", "connection/connection_internal.h", CONNECTION, "", {"names"}),
-    ("preamble", "connection/connection_internal.h", CONNECTION[:1], "", set()),
-    ("stream_account", "connection/connection_internal.h", CONNECTION[:1], "account.", set()),
+    ("connection", "connection/connection_body.h", CONNECTION, "", set()),
+    ("connection_now", "connection/connection_body.h", CONNECTION, "", set()),
+    ("busy_part", "connection/connection_body.h", CONNECTION, "", set()),
+    ("agreed", "connection/ownership/agreed.h", CONNECTION, "", {"names"}),
+    ("preamble", "connection/connection_preamble.h", CONNECTION[:1], "", set()),
+    ("stream_account", "connection/connection_body.h", CONNECTION[:1], "account.", set()),
     ("position", "connection/ownership/position.h", CONNECTION[:1], "position.", set()),
     ("position_mark", "connection/ownership/position.h", CONNECTION[:1], "position.checkpoint.", set()),
     ("agent_word", "dispatch/agents.h", ["handover/handover_worker.c"], "", set()),

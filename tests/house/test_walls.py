@@ -24,7 +24,7 @@ WALLS = {
         "handover": {"", "link", "dispatch", "keeper", "connection", "connection/revival", "connection/ownership", "worker"},
         "dashboard": set(),
         "control": {"", "link", "dispatch", "connection", "keeper", "worker", "dashboard"},
-        "process": {"", "link", "dispatch", "connection", "connection/bytes", "connection/revival", "keeper", "worker", "handover", "control"},
+        "process": {"", "link", "dispatch", "connection", "connection/revival", "keeper", "worker", "handover", "control"},
     },
     "sslagent": {
         "": set(),  # counters.h

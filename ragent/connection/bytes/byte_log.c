@@ -2,21 +2,11 @@
 #include "ragent/connection/bytes/byte_log.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
-#include "net/worker.h"
 #include "proto/error.h"
 
 #define FIRST_LEN BLOCK_SMALLEST
 #define LATER_LEN SLABS_BLOCK_MAX
-
-uint8_t *byte_log_buffers(unsigned workers)
-{
-	void *all = mmap(NULL, (size_t)workers * WORKER_READ_BUFFER_LEN, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	return all == MAP_FAILED ? NULL : all;
-}
 
 /* The compiler keeps the order of the stores. The next process reads when this one is dead. */
 static void in_order(void)

@@ -56,7 +56,4 @@ static inline uint64_t byte_log_len(const struct byte_log *l)
  * up to the end. 0; CSSL_E_RANGE: they are not all in @table. */
 int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint64_t from, uint8_t *out, size_t len);
 
-/* Shared memory for the read buffers of so many workers. NULL: out of memory. */
-uint8_t *byte_log_buffers(unsigned workers);
-
 #endif

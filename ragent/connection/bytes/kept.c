@@ -118,11 +118,6 @@ uint64_t kept_sent_records(const struct kept *k)
 	return records;
 }
 
-void kept_rewind(struct kept *k)
-{
-	k->sent = k->consumed;
-}
-
 void kept_return(struct kept *k)
 {
 	k->sent = k->consumed = k->start;

@@ -41,7 +41,10 @@ int kept_mark_sent_to(struct kept *k, uint64_t record);
 /* How many unconsumed records were sent on the current stream. */
 uint64_t kept_sent_records(const struct kept *k);
 /* A new stream begins: all unconsumed records count as not sent. */
-void kept_rewind(struct kept *k);
+static inline void kept_rewind(struct kept *k)
+{
+	k->sent = k->consumed;
+}
 /* All kept records count as neither consumed nor sent. */
 void kept_return(struct kept *k);
 

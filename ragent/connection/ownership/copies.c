@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "net/fault.h"
 #include "proto/error.h"
 
 void sealed_blob_drop(struct sealed_blob **place, struct blocks *from)
@@ -12,7 +13,9 @@ void sealed_blob_drop(struct sealed_blob **place, struct blocks *from)
 	*place = NULL;
 }
 
-void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former, struct blocks *from)
+/* *@current goes. The valid image for the next process may name it, so it waits as *@former until another image is
+ * valid. If one waits already, no image names the current one. */
+static void blob_part(struct sealed_blob **current, struct sealed_blob **former, struct blocks *from)
 {
 	if (*former) {
 		sealed_blob_drop(current, from);
@@ -22,7 +25,7 @@ void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former,
 	*current = NULL;
 }
 
-int sealed_blob_make(struct sealed_blob **out, struct blocks *from, const struct copy_offer *o)
+static int blob_make(struct sealed_blob **out, struct blocks *from, const struct copy_offer *o)
 {
 	*out = NULL;
 	if (o->len == 0)
@@ -43,12 +46,12 @@ int sealed_blob_make(struct sealed_blob **out, struct blocks *from, const struct
 int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
-	int r = sealed_blob_make(&fresh, from, o);
+	int r = blob_make(&fresh, from, o);
 
 	if (!fresh)
 		return r;
 	sealed_blob_drop(&c->pending, from); /* it is older than the one that came now */
-	sealed_blob_part(&c->current, &c->former, from);
+	blob_part(&c->current, &c->former, from);
 	c->current = fresh;
 	return 0;
 }
@@ -56,7 +59,7 @@ int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o
 int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
-	int r = sealed_blob_make(&fresh, from, o);
+	int r = blob_make(&fresh, from, o);
 
 	if (!fresh)
 		return r;
@@ -69,7 +72,7 @@ bool copies_commit(struct copies *c, struct blocks *from, const struct position 
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
 		return false;
-	sealed_blob_part(&c->current, &c->former, from);
+	blob_part(&c->current, &c->former, from);
 	c->current = c->pending;
 	c->pending = NULL;
 	return true;
@@ -80,4 +83,22 @@ void copies_clear(struct copies *c, struct blocks *from)
 	sealed_blob_drop(&c->current, from);
 	sealed_blob_drop(&c->pending, from);
 	sealed_blob_drop(&c->former, from);
+}
+
+int note_set(struct note *n, struct blocks *from, const uint8_t *data, size_t len)
+{
+	struct sealed_blob *fresh;
+	int r = blob_make(&fresh, from, &(struct copy_offer){ data, len, 0, 0 });
+
+	if (!fresh)
+		return r < 0 ? r : CSSL_E_TOO_LONG;
+	note_drop(n, from);
+	n->current = fresh;
+	fault_at("note.set", NULL, NULL);
+	return 0;
+}
+
+void note_drop(struct note *n, struct blocks *from)
+{
+	blob_part(&n->current, &n->former, from);
 }

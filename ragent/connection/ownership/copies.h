@@ -30,6 +30,12 @@ struct copies {
 	struct sealed_blob *former; /* current before; the next process may still need it */
 };
 
+/* Embedded; zero means no note. */
+struct note {
+	struct sealed_blob *current; /* NULL: none */
+	struct sealed_blob *former;  /* before the last change; the next process may still need it */
+};
+
 /* A copy and the generations of its keys. */
 struct copy_offer {
 	const uint8_t *data;
@@ -39,12 +45,9 @@ struct copy_offer {
 
 /* In each of these @from is where the memory of all blobs comes from, and goes to; NULL: malloc. */
 
-/* Copied. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY; *@out is NULL then, and if there are no bytes. */
-int sealed_blob_make(struct sealed_blob **out, struct blocks *from, const struct copy_offer *o);
+/* NULL is legal for *@place, which is NULL then. When another image for the next process (trail.h) is valid, drop the
+ * former copy and the former note by this. */
 void sealed_blob_drop(struct sealed_blob **place, struct blocks *from);
-/* *@current goes. The valid image for the next process (trail.h) may name it, so it waits as *@former until another
- * image is valid. If one waits already, no image names the current one. */
-void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former, struct blocks *from);
 
 /* From KEPT or HANDED_OFF: current at once. From COPY: pending until copies_commit(). Copied. 0, CSSL_E_TOO_LONG,
  * CSSL_E_NO_MEMORY (nothing changed). One of no bytes is no copy: 0. */
@@ -55,6 +58,11 @@ int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer 
 bool copies_commit(struct copies *c, struct blocks *from, const struct position *p);
 
 void copies_clear(struct copies *c, struct blocks *from);
+
+/* The note is this one now. Copied. 0, CSSL_E_TOO_LONG (also of no bytes), CSSL_E_NO_MEMORY (nothing changed). */
+int note_set(struct note *n, struct blocks *from, const uint8_t *data, size_t len);
+/* There is none now. */
+void note_drop(struct note *n, struct blocks *from);
 
 static inline size_t sealed_blob_len(const struct sealed_blob *b)
 {

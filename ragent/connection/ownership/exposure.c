@@ -3,7 +3,21 @@
 
 #include <stdbool.h>
 
-void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum peer_fate fate)
+static void exposure_count_loss(struct exposure *e)
+{
+	if (e->losses < UINT8_MAX)
+		e->losses++;
+}
+
+static void exposure_count_silent_loss(struct exposure *e)
+{
+	if (++e->silent < EXPOSURE_SILENT_PER_LOSS)
+		return;
+	e->silent = 0;
+	exposure_count_loss(e);
+}
+
+void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum peer_fate fate, enum exposure_loss loss)
 {
 	bool earlier_matters = e->records > answered;
 
@@ -13,18 +27,8 @@ void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum pee
 		e->fate = (uint8_t)fate;
 	if (sent > e->records)
 		e->records = sent;
-}
-
-void exposure_count_loss(struct exposure *e)
-{
-	if (e->losses < UINT8_MAX)
-		e->losses++;
-}
-
-void exposure_count_silent_loss(struct exposure *e)
-{
-	if (++e->silent < EXPOSURE_SILENT_PER_LOSS)
-		return;
-	e->silent = 0;
-	exposure_count_loss(e);
+	if (loss == LOSS_BEFORE_ANY_WORD)
+		exposure_count_silent_loss(e);
+	else if (loss == LOSS_OF_A_REQUEST)
+		exposure_count_loss(e);
 }

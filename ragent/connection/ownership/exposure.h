@@ -24,12 +24,16 @@ struct exposure {
 	uint8_t silent; /* losses of adopters before they reported anything, not yet counted in @losses */
 };
 
+/* What the lost owner had. */
+enum exposure_loss {
+	LOSS_OF_NOTHING_OPEN,
+	LOSS_OF_A_REQUEST, /* it certainly had a request that is open */
+	/* it was lost before it reported anything: perhaps it was killed together with others, perhaps by what it was
+	 * given */
+	LOSS_BEFORE_ANY_WORD
+};
 /* An owner is lost. It got the records below number @sent. Those below @answered are answered. */
-void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum peer_fate fate);
-/* The owner was lost with an open request that it certainly had. */
-void exposure_count_loss(struct exposure *e);
-/* It was lost before it reported anything: perhaps it was killed together with others, perhaps by what it was given. */
-void exposure_count_silent_loss(struct exposure *e);
+void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum peer_fate fate, enum exposure_loss loss);
 /* A part of an answer came, or all requests are answered. */
 static inline void exposure_progress(struct exposure *e)
 {

@@ -7,11 +7,6 @@
 #define SEQUENCE_END                                                                                                   \
 	(UINT64_C(1) << 48) /* nonces of TLS 1.2 AES-GCM have room for no more; TLS 1.3 changes keys long before */
 
-void position_init(struct position *p)
-{
-	*p = (struct position){ .stage = POSITION_HANDSHAKE, .response = POSITION_NOTHING_DELIVERED };
-}
-
 static void reach_checkpoint(struct position *p)
 {
 	p->checkpoint = p->now;
@@ -123,19 +118,4 @@ int position_claim(struct position *p, const Cssl__LinkLive *live)
 	else
 		leave_checkpoint(p);
 	return 0;
-}
-
-bool position_replays_from(const struct position *p, uint64_t first_kept)
-{
-	return first_kept == p->checkpoint.client_records && p->now.read_generation == p->checkpoint.read_generation;
-}
-
-void position_return(struct position *p)
-{
-	p->now = p->checkpoint;
-}
-
-bool position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation)
-{
-	return p->now.read_generation >= read_generation && p->write_generation >= write_generation;
 }

@@ -43,7 +43,10 @@ struct position {
 	uint64_t response_bytes;
 };
 
-void position_init(struct position *p);
+static inline void position_init(struct position *p)
+{
+	*p = (struct position){ .stage = POSITION_HANDSHAKE, .response = POSITION_NOTHING_DELIVERED };
+}
 
 /* A DATA frame of @records complete records and @len bytes is queued to the client. 0, or CSSL_E_RANGE: the flags
  * cannot be true (a KeyUpdate frame with several records or before the end of the handshake), or a sequence number
@@ -59,13 +62,21 @@ int position_consume(struct position *p, const struct frame_consumed *c, uint8_t
 int position_claim(struct position *p, const Cssl__LinkLive *live);
 
 /* May the successor of a lost owner begin at the checkpoint, if the client's records are kept from number
- * @first_kept on? Not if the read generation changed since then: no sealed copy goes back behind a KeyUpdate. 1 or
- * 0. */
-bool position_replays_from(const struct position *p, uint64_t first_kept);
+ * @first_kept on? Not if the read generation changed since then: no sealed copy goes back behind a KeyUpdate. */
+static inline bool position_replays_from(const struct position *p, uint64_t first_kept)
+{
+	return first_kept == p->checkpoint.client_records && p->now.read_generation == p->checkpoint.read_generation;
+}
 /* The successor does so: records consumed since the checkpoint count as unconsumed again. */
-void position_return(struct position *p);
+static inline void position_return(struct position *p)
+{
+	p->now = p->checkpoint;
+}
 
 /* Have the commits reached these generations? */
-bool position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation);
+static inline bool position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation)
+{
+	return p->now.read_generation >= read_generation && p->write_generation >= write_generation;
+}
 
 #endif

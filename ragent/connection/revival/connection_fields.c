@@ -11,7 +11,7 @@
  * again); order (its sender was told that the connection left); slot (the kernel tells its numbers); owed_end (all
  * output counts as owed); asked_ms, told (the agent is told again); kept.unit (by the state); again, resumes, asked,
  * log_again_ms, pace, unused (the stream gives these bytes again), account.frames_saved, account.stream,
- * download_former (of this process only). */
+ * note.former (of this process only). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 #define NOW(tag, kind, member, max) ROW(tag, kind, now.member, max)

@@ -1,11 +1,11 @@
 /* connection_fields.h: how a connection is written for another process (proto/fields.h): tables for members that are
- * numbers, and tags for all others. For connection_handover.c and connection_unpack.c.
+ * numbers, and tags for all others. For connection_pack.c and connection_unpack.c.
  */
 #ifndef CSSL_RAGENT_CONNECTION_FIELDS_H
 #define CSSL_RAGENT_CONNECTION_FIELDS_H
 
 #include "proto/fields.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_preamble.h"
 
 extern const struct field connection_rows[];
 extern const size_t connection_row_count;
@@ -25,7 +25,7 @@ enum connection_tag {
 	TAG_KEPT = 204,         /* kept: how many bytes were consumed (4) | sent (4) | data from start to end */
 	TAG_COPY = 207,         /* copies: current (not former), as read generation (4) | write generation (4) | copy */
 	TAG_COPY_PENDING = 208, /* pending, likewise */
-	TAG_DOWNLOAD = 209,     /* download */
+	TAG_DOWNLOAD = 209,     /* note.current */
 	TAG_AGREED = 210,       /* agreed: length (2) | alpn | length (2) | server_name | its other members as fields */
 	TAG_INPUT = 211,        /* client: bytes that were read and not used */
 	TAG_OUTPUT = 212,       /* client: bytes that were not written; drained counts as if they were */

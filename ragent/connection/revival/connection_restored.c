@@ -11,6 +11,8 @@
 #include "net/mutant.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_loss.h"
 #include "ragent/connection/revival/connection_fields.h"
 #include "ragent/connection/revival/connection_restoring.h"
 
@@ -175,7 +177,7 @@ static void take_busy(struct restored *r)
 	r->busy.orders = image->orders;
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
 	if (blob_is_whole(r->home->table, image->download)) /* else no other agent can go on with the answer */
-		r->busy.download = image->download;
+		r->busy.note.current = image->download;
 	if (r->c.now.state == CONNECTION_REATTACHING)
 		r->c.now.state = image->resumes;
 	take_preamble(r, &image->preamble);
@@ -238,17 +240,7 @@ static int look_at(struct restored *r)
 		result = take_image(r);
 	if (result == 0)
 		result = get_counts(r, &counts);
-	if (result == 0)
-		result = restored_take_owed(r, counts.written);
-	if (result < 0)
-		return result;
-	if (r->c.now.state != CONNECTION_REATTACHING && counts.written + r->owed_len != r->c.now.queued)
-		return CSSL_E_RANGE;
-	r->c.now.queued = counts.written + r->owed_len;
-	if (r->image && r->c.now.state != CONNECTION_LINGERING)
-		return restored_take_input(r, counts.read);
-	restored_keep_nothing(r);
-	return 0;
+	return result == 0 ? restored_take_bytes(r, &counts) : result;
 }
 
 /* --- into this process --- */

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 
 #include "net/container_of.h"
+#include "net/fault.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_loss.h"
 #include "ragent/connection/revival/connection_restoring.h"
+#include "ragent/connection/revival/revival.h"
 
 /* So long the worker may restore at a time: as long as it did other work before, within these limits. */
 #define SLICE_LEAST_NS UINT64_C(2000000)
@@ -173,7 +176,7 @@ int connection_restore_begin(struct connection_home *home)
 	return 0;
 }
 
-void connection_forget_saved(struct notes *n)
+static void restoring_forget_all(struct notes *n)
 {
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
 		slot_table_forget_former(n->table, worker);
@@ -187,8 +190,10 @@ void connection_forget_saved(struct notes *n)
 		n->died_restoring);
 }
 
-void connection_suspect_clients(struct notes *n)
+void connection_judge_former(struct notes *n)
 {
+	if (notes_forbid_restore(n))
+		restoring_forget_all(n);
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
 		const uintptr_t blamed = (uintptr_t)notes_blamed(n, worker);
 		struct connection *c = (struct connection *)(blamed & ~(uintptr_t)WORK_NOT_ON_BYTES);

@@ -4,6 +4,8 @@
 #ifndef CSSL_RAGENT_CONNECTION_RESTORING_H
 #define CSSL_RAGENT_CONNECTION_RESTORING_H
 
+#include "net/tcp_counts.h"
+#include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/revival/connection_handover.h"
 #include "ragent/connection/trail.h"
 
@@ -42,14 +44,11 @@ struct restored {
 	size_t owed_len;
 };
 
-/* What its client sent until byte number @read, from the first kept one on: kept records and the input behind them. 0;
- * CSSL_E_RANGE: the values of the process before contradict each other; CSSL_E_NO_MEMORY. The caller frees @r->input.
- */
-int restored_take_input(struct restored *r, uint64_t read);
-/* In place of that: nobody asks for its records again. */
-void restored_keep_nothing(struct restored *r);
-/* Those bytes for the client that no agent holds, and that its kernel has not taken (it has @written): they are its
- * output. Results as above. The caller frees @r->owed. */
-int restored_take_owed(struct restored *r, uint64_t written);
+/* The bytes of both directions; the kernel has @counts of them. What its client sent, from the first kept byte on, are
+ * kept records and the input behind them. Bytes that no agent holds, and that its kernel has not taken, are its output.
+ * 0; CSSL_E_RANGE: the values of the process before contradict each other; CSSL_E_NO_MEMORY. The caller frees @r->input
+ * and
+ * @r->owed. */
+int restored_take_bytes(struct restored *r, const struct tcp_counts *counts);
 
 #endif

@@ -8,6 +8,16 @@
 #include "net/mutant.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_adoption.h"
+#include "ragent/connection/connection_arrival.h"
+#include "ragent/connection/connection_budget.h"
+#include "ragent/connection/connection_clear.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 #include "ragent/connection/revival/connection_fields.h"
 #include "ragent/connection/revival/connection_handover.h"
 #include "ragent/link/link_handover.h"
@@ -148,7 +158,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
 	case TAG_COPY_PENDING: return take_copy(p, item);
-	case TAG_DOWNLOAD: return connection_set_note(p->c, item->value, item->len);
+	case TAG_DOWNLOAD: return note_set(&p->c->busy->note, &p->c->home->blocks, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_PREAMBLE: return take_preamble(p, item);
 	case TAG_KEPT: return take_kept(p, item);
@@ -333,6 +343,6 @@ void connection_go_on(struct connection *c)
 			connection_wake_in_turn(c);
 	}
 	connection_send_records(c);
-	connection_acknowledge_if_due(c);
+	connection_acknowledge(c, ACCEPTED_IF_DRAINED);
 	connection_save(c);
 }

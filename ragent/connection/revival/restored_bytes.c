@@ -24,7 +24,7 @@ static int take_unlogged(struct restored *r, uint64_t end, size_t count)
 	return 0;
 }
 
-void restored_keep_nothing(struct restored *r)
+static void restored_keep_nothing(struct restored *r)
 {
 	const uint64_t records = r->c.now.position.now.client_records;
 
@@ -116,7 +116,7 @@ static int take_records(struct restored *r)
 	return 0;
 }
 
-int restored_take_input(struct restored *r, uint64_t read)
+static int restored_take_input(struct restored *r, uint64_t read)
 {
 	int result = find_input(r, read);
 
@@ -125,7 +125,7 @@ int restored_take_input(struct restored *r, uint64_t read)
 	return connection_is_in_clear(&r->c) ? take_bytes(r) : take_records(r);
 }
 
-int restored_take_owed(struct restored *r, uint64_t written)
+static int restored_take_owed(struct restored *r, uint64_t written)
 {
 	const struct byte_log *owed = r->image ? &r->trail->owed : NULL;
 	const uint64_t end = owed && owed->first ? byte_log_end(owed) : 0;
@@ -141,4 +141,19 @@ int restored_take_owed(struct restored *r, uint64_t written)
 	r->busy.client.out =
 		(struct stream_buffer){ .data = r->owed, .cap = (uint32_t)r->owed_len, .end = (uint32_t)r->owed_len };
 	return byte_log_copy(owed, r->home->table, written, r->owed, r->owed_len);
+}
+
+int restored_take_bytes(struct restored *r, const struct tcp_counts *counts)
+{
+	const int result = restored_take_owed(r, counts->written);
+
+	if (result < 0)
+		return result;
+	if (r->c.now.state != CONNECTION_REATTACHING && counts->written + r->owed_len != r->c.now.queued)
+		return CSSL_E_RANGE;
+	r->c.now.queued = counts->written + r->owed_len;
+	if (r->image && r->c.now.state != CONNECTION_LINGERING)
+		return restored_take_input(r, counts->read);
+	restored_keep_nothing(r);
+	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "proto/first_bytes.h"
+#include "ragent/connection/connection_saved.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "ragent/connection/revival/connection_handover.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_life.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/unit.h"

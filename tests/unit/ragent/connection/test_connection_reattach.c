@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ragent/connection/connection_stream.h"
 #include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
@@ -144,7 +145,7 @@ START_TEST(frames_on_their_way_are_not_confirmed)
 	free(fake_agent_take(d.agents[l.agent], FRAME_ACCEPTED));
 	while (fake_agent_count(d.agents[l.agent], FRAME_ACCEPTED))
 		free(fake_agent_take(d.agents[l.agent], FRAME_ACCEPTED));
-	connection_acknowledge(connection_only());
+	connection_acknowledge(connection_only(), ACCEPTED_NOW);
 	struct fake_frame *f = frame_at(l.agent, FRAME_ACCEPTED);
 	ck_assert_int_eq(frame_accepted_read(&(struct frame){ .len = f->len, .payload = f->payload }, &a), 0);
 	ck_assert_uint_eq(a.received, connection_only()->now.account.frames);

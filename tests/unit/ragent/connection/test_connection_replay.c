@@ -119,7 +119,7 @@ START_TEST(a_note_for_an_answer_goes_with_it)
 	consumed(3, 0, 0);
 	leave_download("sealed");
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
-	ck_assert_ptr_null(connection_only()->busy->download);
+	ck_assert_ptr_null(connection_only()->busy->note.current);
 	request(60);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_uint_eq(id->sealed_download.len, 0);

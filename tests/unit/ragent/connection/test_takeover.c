@@ -46,7 +46,7 @@ static enum takeover decide(const struct facts *f)
 	agreed.protocol_version = f->protocol_version;
 	c.now.agreed = f->protocol_version ? &agreed : NULL;
 	c.now.copies.current = f->copy == HAS_COPY ? &blob : NULL;
-	busy.download = f->note == HAS_NOTE ? &blob : NULL;
+	busy.note.current = f->note == HAS_NOTE ? &blob : NULL;
 	busy.kept = (struct kept){ .data = records,
 		.sent = sent,
 		.end = sent + f->unsent_records * (uint32_t)sizeof records / 2,

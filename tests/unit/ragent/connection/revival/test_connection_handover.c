@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_states.h"
 #include "ragent/connection/revival/connection_fields.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/unit.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ragent/connection/connection_life.h"
 #include "ragent/connection/revival/connection_handover.h"
 #include "tests/unit/ragent/next_life.h"
 #include "tests/unit/unit.h"

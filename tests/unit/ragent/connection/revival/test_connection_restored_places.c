@@ -287,8 +287,8 @@ START_TEST(a_wrong_note_is_no_note)
 	die_with(make_owned, rows, FACTS_LEN(rows));
 	expect_fates(FACTS_LEN(rows) + 1, 0);
 	for (size_t i = 0; i < FACTS_LEN(rows); i++)
-		ck_assert_msg(!of_client(&with[i])->busy->download, "%s", rows[i].what);
-	note = of_client(&beside)->busy->download;
+		ck_assert_msg(!of_client(&with[i])->busy->note.current, "%s", rows[i].what);
+	note = of_client(&beside)->busy->note.current;
 	ck_assert_uint_eq(note->len, 4);
 	ck_assert_mem_eq(note->data, "note", 4);
 	for (size_t i = 0; i < FACTS_LEN(rows); i++)
@@ -299,15 +299,15 @@ END_TEST
 
 static void values_of_one_process(struct connection *c)
 {
-	struct connection *was = left_by(c);
+	struct connection_now *was = left_by(c);
 
-	was->now.attempts = UINT8_MAX;
-	was->now.reading = UINT8_MAX;
-	was->now.tail = TAIL_FIN;
-	was->now.tail_told = UINT8_MAX;
-	was->now.handshaking_at = INT16_MAX;
-	was->now.copies.pending = was->now.copies.former = (struct sealed_blob *)outside;
-	was->now.current.link = (struct link *)outside;
+	was->attempts = UINT8_MAX;
+	was->reading = UINT8_MAX;
+	was->tail = TAIL_FIN;
+	was->tail_told = UINT8_MAX;
+	was->handshaking_at = INT16_MAX;
+	was->copies.pending = was->copies.former = (struct sealed_blob *)outside;
+	was->current.link = (struct link *)outside;
 	image_left_by(c)->move_answer = UINT8_MAX;
 	c->next = (struct connection *)outside;
 	c->home = (struct connection_home *)outside;

@@ -1,194 +1,55 @@
-/* connection_move.c: chooses the next owner of a connection: the agent of the handshake, and the successor of a
- * frozen or lost owner. Each ownership gets the next epoch and a stream of its own, and all records that are not
- * consumed are sent again.
- */
+/* connection_adoption.c: finds the next owner, asks it, and takes its answer. */
 #include <string.h>
 
+#include "net/fault.h"
 #include "net/log.h"
 #include "proto/link_words.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_adoption.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_loss.h"
+#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_parting.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 #include "ragent/dispatch/dispatch.h"
 
-/* --- places --- */
+#define WAKE_RETRY_MS     100u
+#define WAKE_ATTEMPTS_MAX 50u /* so many attempts to find an agent that is up */
 
-struct agents *connection_agents(const struct connection *c)
+bool connection_needs_owner(const struct connection *c)
 {
-	return c->home->shared->agents;
+	return (c->busy && kept_len(&c->busy->kept) > 0) || c->now.tail == TAIL_VIOLATION ||
+	       c->now.position.response != POSITION_AT_CHECKPOINT || connection_service(c)->rest == SERVICE_NEVER_RESTS;
 }
 
-void connection_lose_place(struct connection *c, struct place *p)
+/* --- what the adopter is told --- */
+
+static Cssl__ResponseState adoption_response_state(const struct connection *c)
 {
-	agents_leave(connection_agents(c), link_agent(p->link), AGENT_OWNERSHIPS);
-	*p = (struct place){ NULL, 0 };
+	static const Cssl__ResponseState states[] = {
+		[POSITION_AT_CHECKPOINT] = CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
+		[POSITION_NOTHING_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED,
+		[POSITION_PARTLY_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED,
+	};
+	const struct position *p = &c->now.position;
+
+	const bool replays = position_replays_from(p, c->busy->kept.first_record);
+	const bool resolves = connection_service(c)->loss == SERVICE_RESOLVES_LOSS;
+
+	if (c->now.cause != CSSL__CAUSE__CAUSE_TAKEOVER)
+		return states[p->response];
+	/* before the count of losses: without its records, a service that resolves the loss repeats nothing that might
+	 * be the reason of the losses; it can only ask */
+	if (resolves && p->response != POSITION_AT_CHECKPOINT && !replays)
+		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
+	if (c->busy->exposure.losses >= EXPOSURE_LOSSES_MAX)
+		return CSSL__RESPONSE_STATE__RESPONSE_POISONED;
+	if (p->response == POSITION_NOTHING_DELIVERED && !replays)
+		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
+	return states[p->response];
 }
 
-static void leave_place(struct connection *c, struct place *p)
-{
-	if (!p->link)
-		return;
-	link_stream_end(p->link, p->stream);
-	connection_lose_place(c, p);
-}
-
-void connection_release_current(struct connection *c)
-{
-	if (c->busy)
-		link_wait_cancel(&c->busy->waiter);
-	leave_place(c, &c->now.current);
-}
-
-void connection_forget_frozen(struct connection *c)
-{
-	if (c->busy)
-		leave_place(c, &c->busy->frozen);
-}
-
-void connection_release_frozen(struct connection *c)
-{
-	if (c->busy && c->busy->frozen.link)
-		link_send(c->busy->frozen.link, c->busy->frozen.stream, FRAME_DETACH, 0, NULL, 0);
-	connection_forget_frozen(c);
-}
-
-struct stream_name connection_stream_name(const struct connection *c)
-{
-	return (struct stream_name){ .boot_id = c->home->shared->boot_id,
-		.id = c->now.current.stream,
-		.agent = (int16_t)link_agent(c->now.current.link),
-		.agent_worker = (uint16_t)link_agent_worker(c->now.current.link) };
-}
-
-int connection_begin_stream(struct connection *c, struct link *l)
-{
-	connection_touch(c);
-	connection_owe_queued(c);
-	uint32_t stream = link_stream_begin(l, c);
-
-	if (stream == 0)
-		return -1;
-	c->now.current = (struct place){ l, stream };
-	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
-	c->now.account = (struct stream_account){ .base = c->slot.bytes_written,
-		.received = c->now.queued - c->slot.bytes_written,
-		.stream = connection_stream_name(c) };
-	c->busy->again = (struct again){ 0 };
-	c->now.tail_told = TAIL_UNTOLD;
-	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	c->busy->orders = 0;
-	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->busy->kept));
-	kept_rewind(&c->busy->kept);
-	return 0;
-}
-
-/* --- the handshake --- */
-
-static void send_open(struct connection *c, bool keep)
-{
-	Cssl__LinkOpen m = CSSL__LINK_OPEN__INIT;
-	Cssl__Endpoints e;
-
-	endpoints_message(&c->endpoints, &e);
-	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
-	m.listener = c->front->conf->name;
-	m.endpoints = &e;
-	m.disposition = keep ? CSSL__LINK_OPEN__DISPOSITION__KEEP : CSSL__LINK_OPEN__DISPOSITION__HAND_OFF;
-	link_send_message(c->now.current.link, c->now.current.stream, FRAME_OPEN, &m.base);
-}
-
-void connection_open_later(struct connection *c)
-{
-	connection_assign(c, NO_AGENT);
-	connection_handshake_at(c, NO_AGENT);
-	if (c->now.state == CONNECTION_WAITING)
-		connection_arm_deadline(c);
-	else
-		connection_to(c, CONNECTION_WAITING);
-}
-
-/* Usually an agent comes up soon, because its supervisor starts it again. */
-static void wait_for_agent(struct connection *c)
-{
-	const uint64_t now_ms = connection_now_ms(c);
-
-	if (c->busy->wait_began_ms == 0) {
-		c->busy->wait_began_ms = now_ms;
-		counter_add(&c->home->counters.hellos_held, connection_limits(c)->agent_wait_ms > 0);
-	}
-	if (now_ms - c->busy->wait_began_ms >= connection_limits(c)->agent_wait_ms) {
-		connection_refuse(c, END_NO_AGENT, TLS_ALERT_INTERNAL_ERROR);
-		return;
-	}
-	connection_open_later(c);
-}
-
-void connection_open_again(struct connection *c, uint64_t left_ms)
-{
-	if (left_ms == 0) {
-		connection_refuse(c, END_HANDSHAKE_TIMEOUT, TLS_ALERT_INTERNAL_ERROR);
-		return;
-	}
-	c->now.attempts = 0;
-	connection_send_open(c, NO_AGENT);
-}
-
-void connection_send_open(struct connection *c, int except)
-{
-	struct dispatch d;
-	struct link *l = NULL;
-
-	if (++c->now.attempts > ATTEMPTS_MAX) {
-		connection_refuse(c, END_OVERLOADED, TLS_ALERT_INTERNAL_ERROR);
-		return;
-	}
-	if (dispatch_hello(&c->home->links, c->front, &c->endpoints.client, c->now.hello, except, &d) == 0)
-		l = links_choose(&c->home->links, d.handshake_agent, &c->id);
-	if (!l) {
-		wait_for_agent(c);
-		return;
-	}
-	if (connection_begin_stream(c, l) < 0) {
-		connection_end(c, END_INTERNAL, END_RESET);
-		return;
-	}
-	c->busy->wait_began_ms = 0;
-	c->now.account.base = c->now.queued; /* what was sent in clear does not count for this agent */
-	c->now.epoch = 1;
-	connection_assign(c, d.affinity_agent);
-	connection_handshake_at(c, d.handshake_agent);
-	if (c->now.state != CONNECTION_HANDSHAKING)
-		connection_to(c, CONNECTION_HANDSHAKING);
-	connection_save_before_telling(c);
-	send_open(c, d.handshake_agent == d.affinity_agent);
-	connection_send_records(c);
-}
-
-void connection_begin_anew(struct connection *c)
-{
-	position_init(&c->now.position);
-	kept_return(&c->busy->kept);
-	connection_read_less(c, stream_kept(&c->busy->client));
-}
-
-void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
-{
-	int refused_by = link_agent(c->now.current.link);
-
-	counter_add(&c->home->counters.opens_refused, 1);
-	connection_release_current(c);
-	if (c->now.position.server_records) {
-		connection_end(c, END_HANDSHAKE_FAILED, END_RESET); /* it cannot start again in the middle */
-		return;
-	}
-	connection_begin_anew(c);
-	if (reason == CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER && c->now.attempts >= ATTEMPTS_MAX)
-		connection_refuse(c, END_NO_AGENT, TLS_ALERT_INTERNAL_ERROR);
-	else
-		connection_send_open(c, refused_by);
-}
-
-/* --- adoption --- */
-
-static void fill_position(const struct position *from, Cssl__Position *out)
+static void adoption_fill_position(const struct position *from, Cssl__Position *out)
 {
 	cssl__position__init(out);
 	out->client_records = from->now.client_records;
@@ -202,7 +63,7 @@ static void fill_position(const struct position *from, Cssl__Position *out)
 
 #ifdef CSSL_TEST_POINTS
 /* Values that every agent has to refuse. */
-static void lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
+static void adoption_lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
 {
 	const struct ragent_shared *shared = c->home->shared;
 
@@ -216,25 +77,25 @@ static void lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *
 		p->write_sequence--;
 }
 #else
-static void lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
+static void adoption_lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
 {
 	(void)c, (void)m, (void)p;
 }
 #endif
 
-static void send_ssl_id(struct connection *c)
+static void adoption_send_ssl_id(struct connection *c)
 {
 	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
 	Cssl__Endpoints e;
 	Cssl__Position p;
 
 	endpoints_message(&c->endpoints, &e);
-	fill_position(&c->now.position, &p);
+	adoption_fill_position(&c->now.position, &p);
 	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
 	m.epoch = c->now.epoch;
 	m.cause = (Cssl__Cause)c->now.cause;
 	m.position = &p;
-	m.response_state = connection_response_state(c);
+	m.response_state = adoption_response_state(c);
 	m.response_records = c->now.position.response_records;
 	m.response_bytes = c->now.position.response_bytes;
 	m.read_closed = c->now.position.now.read_closed;
@@ -247,13 +108,15 @@ static void send_ssl_id(struct connection *c)
 	m.undrained = c->now.queued - c->slot.bytes_written;
 	m.exposed_records = c->busy->exposure.records;
 	m.fate = c->busy->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
-	if (c->busy->download)
-		m.sealed_download = (ProtobufCBinaryData){ c->busy->download->len, c->busy->download->data };
-	lie(c, &m, &p);
+	if (c->busy->note.current)
+		m.sealed_download = (ProtobufCBinaryData){ c->busy->note.current->len, c->busy->note.current->data };
+	adoption_lie(c, &m, &p);
 	link_send_message(c->now.current.link, c->now.current.stream, FRAME_SSL_ID, &m.base);
 }
 
-static void ask_to_adopt(struct connection *c, struct link *l, uint16_t epoch, enum adopter_asked asked)
+/* --- to an agent --- */
+
+static void adoption_ask(struct connection *c, struct link *l, uint16_t epoch, enum adopter_asked asked)
 {
 	if (connection_begin_stream(c, l) < 0) {
 		connection_end(c, END_INTERNAL, END_RESET);
@@ -265,26 +128,26 @@ static void ask_to_adopt(struct connection *c, struct link *l, uint16_t epoch, e
 	if (c->now.state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
 	connection_save_before_telling(c);
-	send_ssl_id(c);
+	adoption_send_ssl_id(c);
 	fault_at("ssl_id.written", NULL, NULL);
 	connection_send_records(c);
 }
 
 /* The next ownership begins on @l, or the connection ends. */
-void connection_adopt_on(struct connection *c, struct link *l)
+static void adoption_begin(struct connection *c, struct link *l)
 {
 	const int raised = fault_at("epoch.raise", NULL, NULL) != FAULT_FAIL;
 
 	if (c->now.epoch == UINT16_MAX) /* an epoch is part of a TLS 1.2 nonce */
 		connection_end(c, END_MOVE_UNSAFE, END_RESET);
 	else
-		ask_to_adopt(c, l, (uint16_t)(c->now.epoch + raised), ADOPTER_ASKED_ONCE);
+		adoption_ask(c, l, (uint16_t)(c->now.epoch + raised), ADOPTER_ASKED_ONCE);
 }
 
 void connection_adopt_again(struct connection *c, struct link *l)
 {
 	counter_add(&c->home->counters.adopts_repeated, 1);
-	ask_to_adopt(c, l, c->now.epoch, ADOPTER_ASKED_AGAIN);
+	adoption_ask(c, l, c->now.epoch, ADOPTER_ASKED_AGAIN);
 }
 
 /* The link on which it should continue: @wanted, or another one if that agent is not available. NULL: none. */
@@ -300,13 +163,84 @@ struct link *connection_find_adopter(struct connection *c, int wanted, int excep
 	return other == NO_AGENT ? NULL : links_choose(&c->home->links, other, &c->id);
 }
 
-int connection_place(const struct connection *c)
+/* --- woken, or its owner was lost --- */
+
+static void adoption_wake_in(struct connection *c, uint64_t in_ms)
 {
-	return c->now.current.link ? link_agent(c->now.current.link) : NO_AGENT;
+	if (++c->now.attempts <= WAKE_ATTEMPTS_MAX)
+		connection_set_deadline(c, in_ms);
+	else
+		connection_end(c, END_NO_AGENT, END_RESET);
 }
 
+static void adoption_wake_later(struct connection *c)
+{
+	adoption_wake_in(c, WAKE_RETRY_MS);
+}
+
+void connection_wake_in_turn(struct connection *c)
+{
+	adoption_wake_in(c, pace_delay_ms(&c->home->takeovers, connection_now_ms(c)));
+}
+
+/* The client of a lost owner begins to wait. */
+static void adoption_pause_begins(struct connection *c)
+{
+	if (c->now.cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
+		c->busy->pause_began_ms = connection_now_ms(c);
+}
+
+/* The pause that the client noticed is over. */
+void connection_pause_ends(struct connection *c)
+{
+	struct ragent_counters *n = &c->home->counters;
+	uint64_t pause_ms = connection_now_ms(c) - c->busy->pause_began_ms;
+
+	time_counters_add(&n->takeover_pauses_2ms, takeover_buckets, pause_ms * 1000);
+	counter_add(&n->takeover_pause_ms, pause_ms);
+	c->busy->pause_began_ms = 0;
+}
+
+static void adoption_wake_except(struct connection *c, int except)
+{
+	/* where connections do not follow an address, the last owner still has open backend connections */
+	int wanted = front_hands_off(c->front) || c->now.owner == except ? NO_AGENT : c->now.owner;
+	struct link *l = connection_find_adopter(c, wanted, except);
+
+	adoption_pause_begins(c);
+	if (c->busy->move_began_ns == 0)
+		connection_owner_goes(c);
+	if (l)
+		adoption_begin(c, l);
+	else
+		adoption_wake_later(c);
+}
+
+void connection_wake(struct connection *c)
+{
+	adoption_wake_except(c, NO_AGENT);
+}
+
+/* Do not choose another link of the lost agent, even if RAgent has not seen its end yet. */
+void connection_adopt_lost(struct connection *c, int lost)
+{
+	uint64_t delay_ms = pace_delay_ms(&c->home->takeovers, connection_now_ms(c));
+
+	counter_add(&c->home->counters.takeovers_adopted, 1);
+	adoption_pause_begins(c);
+	connection_owner_goes(c);
+	if (delay_ms == 0) {
+		adoption_wake_except(c, lost);
+		return;
+	}
+	counter_add(&c->home->counters.takeovers_delayed, 1);
+	adoption_wake_in(c, delay_ms);
+}
+
+/* --- its owner froze it --- */
+
 /* An ordered move that did not begin, or whose target refused, goes back to the owner that froze the connection. */
-static struct link *way_back(const struct connection *c, const struct link *not_this)
+static struct link *adoption_way_back(const struct connection *c, const struct link *not_this)
 {
 	return c->busy->frozen.link && c->busy->frozen.link != not_this && link_open(c->busy->frozen.link)
 		       ? c->busy->frozen.link
@@ -315,7 +249,7 @@ static struct link *way_back(const struct connection *c, const struct link *not_
 
 /* The target of the order. If the connection only leaves a draining agent, any other agent will do, unless its
  * backend connection was passed already. */
-static struct link *commanded_adopter(struct connection *c, int from)
+static struct link *adoption_commanded(struct connection *c, int from)
 {
 	if (c->now.cause == CSSL__CAUSE__CAUSE_DRAIN && c->now.backend == CSSL__BACKEND_HALF__BACKEND_NONE)
 		return connection_find_adopter(c, c->now.move_target, from);
@@ -323,7 +257,7 @@ static struct link *commanded_adopter(struct connection *c, int from)
 }
 
 /* It froze the connection because it was told to let it rest; the answer may be late. */
-static bool is_to_rest(const struct connection *c)
+static bool adoption_is_to_rest(const struct connection *c)
 {
 	return c->now.cause == CSSL__CAUSE__CAUSE_REST &&
 	       (c->now.state == CONNECTION_MOVING ||
@@ -335,7 +269,7 @@ void connection_hand_over(struct connection *c)
 	int from = link_agent(c->now.current.link);
 	struct link *l;
 
-	if (is_to_rest(c)) {
+	if (adoption_is_to_rest(c)) {
 		connection_handed_to_rest(c);
 		return;
 	}
@@ -345,7 +279,7 @@ void connection_hand_over(struct connection *c)
 	c->now.attempts = 0;
 	const bool was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->now.move_target != NO_AGENT;
 	if (c->now.state == CONNECTION_MOVING || was_sent_late) {
-		l = commanded_adopter(c, from);
+		l = adoption_commanded(c, from);
 	} else {
 		c->now.cause =
 			c->now.state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
@@ -353,15 +287,17 @@ void connection_hand_over(struct connection *c)
 		l = connection_find_adopter(c, c->now.affinity_agent == from ? NO_AGENT : c->now.affinity_agent, from);
 	}
 	if (!l)
-		l = way_back(c, NULL);
+		l = adoption_way_back(c, NULL);
 	if (l)
-		connection_adopt_on(c, l);
+		adoption_begin(c, l);
 	else
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }
 
+/* --- its answer --- */
+
 /* No agent owns it. A refusal for lack of room may be different in the next moment. */
-static bool may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
+static bool adoption_may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	return (c->now.cause == CSSL__CAUSE__CAUSE_TAKEOVER || c->now.cause == CSSL__CAUSE__CAUSE_WAKE) &&
 	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
@@ -382,15 +318,15 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 		connection_end(c, END_MOVE_UNSAFE, END_RESET);
 		return;
 	}
-	struct link *l = way_back(c, refused);
+	struct link *l = adoption_way_back(c, refused);
 	if (!l && ++c->now.attempts <= ATTEMPTS_MAX)
 		l = connection_find_adopter(c, NO_AGENT, refused_by);
 	if (l) {
-		connection_adopt_on(c, l);
-	} else if (may_try_later(c, reason)) {
+		adoption_begin(c, l);
+	} else if (adoption_may_try_later(c, reason)) {
 		connection_assign(c, NO_AGENT);
 		connection_to(c, CONNECTION_RESTING);
-		connection_wake_later(c);
+		adoption_wake_later(c);
 	} else {
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 	}
@@ -398,7 +334,7 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 
 /* The agent that gave it up for this ownership; NO_AGENT: it rested, or its owner was lost. A frozen owner may be
  * lost before its successor has adopted; it counts here all the same. */
-static int former_owner(const struct connection *c)
+static int adoption_former_owner(const struct connection *c)
 {
 	if (c->busy->frozen.link)
 		return link_agent(c->busy->frozen.link);
@@ -406,11 +342,23 @@ static int former_owner(const struct connection *c)
 												   : NO_AGENT;
 }
 
+static enum ownership_cause adoption_cause(const struct connection *c)
+{
+	static const uint8_t causes[] = { [CSSL__CAUSE__CAUSE_HAND_OFF] = OWNERSHIP_HAND_OFF,
+		[CSSL__CAUSE__CAUSE_MOVE] = OWNERSHIP_MOVE,
+		[CSSL__CAUSE__CAUSE_DRAIN] = OWNERSHIP_DRAIN,
+		[CSSL__CAUSE__CAUSE_WAKE] = OWNERSHIP_WAKE,
+		[CSSL__CAUSE__CAUSE_TAKEOVER] = OWNERSHIP_TAKEOVER,
+		[CSSL__CAUSE__CAUSE_REST] = OWNERSHIP_REST };
+
+	return causes[c->now.cause];
+}
+
 void connection_adopted(struct connection *c)
 {
-	int from = former_owner(c);
+	int from = adoption_former_owner(c);
 	int to = link_agent(c->now.current.link);
-	uint64_t pause_us = connection_owned_by(c, to);
+	uint64_t pause_us = connection_note_owner(c, to, adoption_cause(c));
 	bool is_usual = c->now.cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->now.cause == CSSL__CAUSE__CAUSE_WAKE;
 	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
 

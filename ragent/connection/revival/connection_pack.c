@@ -1,14 +1,11 @@
-/* connection_handover.c: the old process's side of a handover: it writes its connections for the new process. In the
- * end it either continues them or forgets them. connection_unpack.c is the other side.
- */
+/* connection_pack.c: writes a connection for another process. connection_unpack.c is the other side. */
 #include "ragent/connection/revival/connection_handover.h"
 
 #include <string.h>
 
+#include "ragent/connection/connection_life.h"
 #include "ragent/connection/revival/connection_fields.h"
 #include "ragent/link/stream_fields.h"
-
-/* --- out --- */
 
 static size_t agreed_len(const struct agreed *a)
 {
@@ -30,7 +27,7 @@ size_t connection_packed_len(const struct connection *c)
 	len += TAG_COUNT * (FIELD_HEADER_LEN + FIXED_LEN_MAX) + c->endpoints.unique_id_len;
 	len += blob_len(c->now.copies.current) + blob_len(c->now.copies.pending);
 	len += c->now.agreed ? agreed_len(c->now.agreed) : 0;
-	return a ? len + a->kept.end - a->kept.start + blob_len(a->download) + stream_fields_len(&a->client) : len;
+	return a ? len + a->kept.end - a->kept.start + blob_len(a->note.current) + stream_fields_len(&a->client) : len;
 }
 
 static void put_place(struct wire_writer *w, uint16_t tag, const struct place *p)
@@ -80,8 +77,8 @@ static void put_busy(struct wire_writer *w, const struct busy_part *a)
 	if (k->data)
 		wire_put_bytes(w, k->data + k->start, k->end - k->start);
 	put_place(w, TAG_FROZEN, &a->frozen);
-	if (a->download)
-		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
+	if (a->note.current)
+		field_write(w, TAG_DOWNLOAD, a->note.current->data, a->note.current->len);
 	if (a->preamble) {
 		field_begin(w, TAG_PREAMBLE, fields_len(preamble_rows, preamble_row_count));
 		fields_write(w, a->preamble, preamble_rows, preamble_row_count);
@@ -112,64 +109,4 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 		put_busy(w, c->busy);
 	else
 		put_compact(w, c);
-}
-
-int connection_fd(const struct connection *c)
-{
-	return c->busy ? stream_fd(&c->busy->client) : c->slot.fd;
-}
-
-/* --- here, or no more --- */
-
-void connection_end_if_broken(struct connection *c)
-{
-	if (!c->busy || c->busy->client.state != STREAM_FAILED)
-		return;
-	if (c->now.state != CONNECTION_CLOSING)
-		connection_end(c, END_CLIENT_RESET, END_RESET);
-	/* a LINGERING one may end as soon as its socket reports an error */
-	if (c->now.state == CONNECTION_LINGERING)
-		connection_close_now(c);
-}
-
-static bool waits_for_owner(const struct connection *c)
-{
-	const bool amid_again = c->now.current.link && c->busy && c->busy->again.next;
-
-	return c->now.state == CONNECTION_REATTACHING || amid_again;
-}
-
-bool connection_home_waits_for_owners(const struct connection_home *home)
-{
-	const struct connection *c = home->connections;
-
-	while (c && !waits_for_owner(c))
-		c = c->next;
-	return c != NULL;
-}
-
-void connection_stop_reattaching(struct connection *c)
-{
-	if (waits_for_owner(c))
-		connection_reattach_failed(c);
-}
-
-void connection_forget_state(struct connection *c)
-{
-	connection_release_current(c);
-	connection_forget_frozen(c);
-	connection_drop_kept(c);
-}
-
-void connection_let_go(struct connection *c)
-{
-	if (c->now.state == CONNECTION_CLOSING)
-		return;
-	connection_forget_state(c);
-	connection_forget_partial(c);
-	connection_assign(c, NO_AGENT);
-	connection_handshake_at(c, NO_AGENT);
-	connection_close_now(c);
-	connection_report_move(
-		c, &(struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "this process is being replaced" });
 }
