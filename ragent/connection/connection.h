@@ -84,6 +84,8 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 
 /* This process stops: end the connection as soon as that cuts nothing off (now, or at the next checkpoint). */
 void connection_drain(struct connection *c);
+/* It may be at one now: the same, if this process stops. */
+void connection_drain_if_idle(struct connection *c);
 
 /* The time for connection_drain() is over: end it now. */
 void connection_kill(struct connection *c);

@@ -8,7 +8,6 @@
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_loss.h"
 #include "ragent/connection/connection_order.h"
-#include "ragent/connection/connection_parting.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
 #include "ragent/dispatch/dispatch.h"

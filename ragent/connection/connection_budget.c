@@ -2,7 +2,7 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/connection/connection_body.h"
-#include "ragent/connection/connection_budget.h"
+#include "ragent/connection/connection_life.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_saved.h"
 

@@ -29,7 +29,7 @@ static size_t clear_room(const struct connection *c)
 {
 	const uint64_t under_way = kept_len(&c->busy->kept);
 
-	if (preamble_of(c)->said == PREAMBLE_NOTHING || under_way >= clear_window(c))
+	if (preamble_of(c)->now.said == PREAMBLE_NOTHING || under_way >= clear_window(c))
 		return 0;
 	return (size_t)(clear_window(c) - under_way);
 }
@@ -94,7 +94,7 @@ void connection_clear_pump(struct connection *c)
 
 void connection_clear_fin(struct connection *c)
 {
-	if (preamble_of(c)->said == PREAMBLE_NOTHING)
+	if (preamble_of(c)->now.said == PREAMBLE_NOTHING)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else
 		connection_clear_pump(c);
@@ -133,7 +133,7 @@ static void clear_is_over(struct connection *c)
 	struct preamble *p = c->busy->preamble;
 
 	counter_add(&c->home->counters.starttls_done, 1);
-	p->hello_ms = connection_now_ms(c);
+	p->now.hello_ms = connection_now_ms(c);
 	c->now.attempts = 0;
 	connection_to(c, CONNECTION_HELLO);
 	connection_owe_queued(c);
@@ -163,7 +163,7 @@ static int clear_in_starttls(struct connection *c, const struct frame *f)
 static int clear_in_data(struct connection *c, const struct frame *f)
 {
 	struct preamble *p = preamble_of(c);
-	const bool is_first = p->said == PREAMBLE_NOTHING;
+	const bool is_first = p->now.said == PREAMBLE_NOTHING;
 
 	if (!(f->flags & FRAME_PLAINTEXT) || f->flags & ~REPLY_FLAGS)
 		return CSSL_E_STATE;
@@ -171,7 +171,7 @@ static int clear_in_data(struct connection *c, const struct frame *f)
 		return clear_in_starttls(c, f);
 	if (clear_say(c, f) != 0)
 		return 0;
-	p->said = f->flags & FRAME_REPLY_COMPLETE ? PREAMBLE_WHOLE_REPLIES : PREAMBLE_PART_OF_REPLY;
+	p->now.said = f->flags & FRAME_REPLY_COMPLETE ? PREAMBLE_WHOLE_REPLIES : PREAMBLE_PART_OF_REPLY;
 	if (is_first)
 		connection_clear_pump(c);
 	return 0;
@@ -198,7 +198,7 @@ static void clear_relay(struct connection *c)
 
 static int clear_in_relayed(struct connection *c, const struct frame *f)
 {
-	if (c->now.state != CONNECTION_PREAMBLE || preamble_of(c)->said == PREAMBLE_NOTHING)
+	if (c->now.state != CONNECTION_PREAMBLE || preamble_of(c)->now.said == PREAMBLE_NOTHING)
 		return CSSL_E_STATE;
 	clear_relay(c);
 	connection_clear_pump(c);
@@ -207,7 +207,7 @@ static int clear_in_relayed(struct connection *c, const struct frame *f)
 
 static int clear_in_refused(struct connection *c, const struct frame *f)
 {
-	if (preamble_of(c)->said != PREAMBLE_NOTHING)
+	if (preamble_of(c)->now.said != PREAMBLE_NOTHING)
 		return CSSL_E_STATE;
 	const int refused_by = link_agent(c->now.current.link);
 	counter_add(&c->home->counters.opens_refused, 1);

@@ -10,7 +10,6 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_adoption.h"
 #include "ragent/connection/connection_arrival.h"
-#include "ragent/connection/connection_budget.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"

@@ -4,7 +4,6 @@
 #include "net/discard.h"
 #include "net/log.h"
 #include "proto/client_hello.h"
-#include "ragent/connection/connection_budget.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_life.h"

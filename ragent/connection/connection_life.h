@@ -32,4 +32,16 @@ struct kept connection_kept(const struct connection *c);
 /* CLOSING, without a stream: closes its descriptor now. The connection itself is freed a little later. */
 void connection_close_compact(struct connection *c, enum connection_end_how how);
 
+/* --- its worker's budget --- */
+
+/* For the bytes that a worker keeps for its connections: client records that wait, or are kept to be asked again; the
+ * copies of them for the next process; bytes that clients have not received; notes. Above the budget, the connection
+ * that keeps most first gives up bytes that it can do without, then those for the next process, and then ends. An idle
+ * connection keeps nothing, so it is never asked. */
+
+/* It may keep more or fewer bytes than before: count them again. */
+void connection_weigh(struct connection *c);
+/* Above the budget: take memory back from the connections that keep most. May end any connection. */
+void connection_relieve(struct connection_home *home);
+
 #endif

@@ -20,7 +20,6 @@
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_loss.h"
 #include "ragent/connection/connection_order.h"
-#include "ragent/connection/connection_parting.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/connection/connection_states.h"

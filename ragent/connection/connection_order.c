@@ -4,7 +4,7 @@
 #include "ragent/connection/connection_adoption.h"
 #include "ragent/connection/connection_life.h"
 #include "ragent/connection/connection_order.h"
-#include "ragent/connection/connection_parting.h"
+#include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
 #include "ragent/dispatch/dispatch.h"

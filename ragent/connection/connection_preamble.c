@@ -28,7 +28,8 @@
 /* The client has got a part of a reply. */
 static bool preamble_is_amid_reply(const struct connection *c)
 {
-	return c->busy->preamble && (c->busy->preamble->said == PREAMBLE_PART_OF_REPLY || connection_lacks_bytes(c));
+	return c->busy->preamble &&
+	       (c->busy->preamble->now.said == PREAMBLE_PART_OF_REPLY || connection_lacks_bytes(c));
 }
 
 void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words)
@@ -53,7 +54,7 @@ static bool preamble_ends_at_once(enum end_reason reason)
 /* A stop lets a mail go on, so a time limit is told behind it. */
 static bool preamble_was_told(const struct preamble *p, enum end_reason reason)
 {
-	return p->finishing == PREAMBLE_FINISHING && (!preamble_ends_at_once(reason) || p->told == reason);
+	return p->now.finishing == PREAMBLE_FINISHING && (!preamble_ends_at_once(reason) || p->now.told == reason);
 }
 
 /* The agent sends the last reply, because it knows which commands it has answered. */
@@ -71,8 +72,8 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 			connection_end(c, reason, END_RESET);
 		return;
 	}
-	p->finishing = PREAMBLE_FINISHING;
-	p->told = byte;
+	p->now.finishing = PREAMBLE_FINISHING;
+	p->now.told = byte;
 	link_send(c->now.current.link, c->now.current.stream, FRAME_FINISH, 0, &byte, 1);
 	if (c->now.state == CONNECTION_PREAMBLE)
 		connection_arm_deadline(c);
@@ -110,10 +111,10 @@ static void preamble_wait_for_agent(struct connection *c)
 	struct preamble *p = c->busy->preamble;
 	const uint64_t now_ms = connection_now_ms(c);
 
-	if (p->wait_began_ms == 0)
-		p->wait_began_ms = now_ms;
+	if (p->now.wait_began_ms == 0)
+		p->now.wait_began_ms = now_ms;
 	c->now.attempts = 0;
-	if (now_ms - p->wait_began_ms >= connection_limits(c)->agent_wait_ms)
+	if (now_ms - p->now.wait_began_ms >= connection_limits(c)->agent_wait_ms)
 		connection_preamble_end(c, END_NO_AGENT, SMTP_OWN_OVERLOADED);
 	else
 		connection_arm_deadline(c);
@@ -144,7 +145,7 @@ void connection_preamble_open(struct connection *c, int except)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
-	c->busy->preamble->wait_began_ms = 0;
+	c->busy->preamble->now.wait_began_ms = 0;
 	connection_save_before_telling(c);
 	preamble_send(c);
 	connection_arm_deadline(c);
@@ -195,7 +196,7 @@ uint64_t connection_preamble_left_ms(const struct connection *c)
 {
 	const uint64_t left = preamble_left_ms(c, preamble_timeout_ms(c) + AGENTS_GRACE_MS);
 
-	if (c->busy->preamble->finishing == PREAMBLE_FINISHING && left > AGENTS_GRACE_MS)
+	if (c->busy->preamble->now.finishing == PREAMBLE_FINISHING && left > AGENTS_GRACE_MS)
 		return AGENTS_GRACE_MS;
 	return !c->now.current.link && left > RETRY_MS ? RETRY_MS : left;
 }
@@ -210,7 +211,7 @@ void connection_preamble_on_deadline(struct connection *c)
 
 void connection_preamble_lost(struct connection *c, int agent)
 {
-	if (c->busy->preamble->said == PREAMBLE_NOTHING && !connection_lacks_bytes(c)) {
+	if (c->busy->preamble->now.said == PREAMBLE_NOTHING && !connection_lacks_bytes(c)) {
 		counter_add(&c->home->counters.preambles_restarted, 1);
 		connection_preamble_open(c, agent);
 		return;
@@ -237,10 +238,10 @@ int connection_preamble_count(struct connection *c)
 void connection_preamble_goes_on(struct connection *c)
 {
 	struct preamble *p = c->busy->preamble;
-	const enum end_reason told = (enum end_reason)p->told;
+	const enum end_reason told = (enum end_reason)p->now.told;
 
-	if (p->finishing == PREAMBLE_FINISHING) {
-		p->finishing = PREAMBLE_GOES_ON;
+	if (p->now.finishing == PREAMBLE_FINISHING) {
+		p->now.finishing = PREAMBLE_GOES_ON;
 		connection_preamble_finish(c, told == END_DONE ? END_SHUTTING_DOWN : told);
 	} else if (c->home->state == HOME_DRAINING) {
 		connection_preamble_finish(c, END_SHUTTING_DOWN);

@@ -11,20 +11,26 @@
 enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };
 enum preamble_finishing { PREAMBLE_GOES_ON, PREAMBLE_FINISHING };
 
+/* What changes of it; an image of it goes to the next process (trail.h). What the agent has read of the client is
+ * before the first kept byte. */
+struct preamble_now {
+	uint64_t wait_began_ms; /* since when it waits for an agent; 0: it does not wait */
+	uint64_t hello_ms;      /* when STARTTLS was answered and the time for the handshake began; 0: not yet */
+	uint8_t said;           /* enum preamble_said */
+	uint8_t finishing;      /* enum preamble_finishing: whether the agent was told to end it */
+	uint8_t told;           /* FINISHING: enum end_reason that it was told last */
+};
+
 /* Lives until the handshake after it is over. The client's bytes that the agent has not reported by TAKEN are kept. */
 struct preamble {
 	struct handshake_place place; /* in the limit of its worker */
-	uint64_t wait_began_ms;       /* since when it waits for an agent; 0: it does not wait */
-	uint64_t hello_ms;            /* when STARTTLS was answered and the time for the handshake began; 0: not yet */
-	uint8_t said;                 /* enum preamble_said */
-	uint8_t finishing;            /* enum preamble_finishing: whether the agent was told to end it */
-	uint8_t told;                 /* FINISHING: enum end_reason that it was told last */
+	struct preamble_now now;
 };
 
 /* Its client speaks in clear, or did so until the link to the agent broke. */
 static inline bool connection_is_in_clear(const struct connection *c)
 {
-	return c->busy && c->busy->preamble && c->busy->preamble->hello_ms == 0;
+	return c->busy && c->busy->preamble && c->busy->preamble->now.hello_ms == 0;
 }
 
 /* Its client is known, and begins in clear. */

@@ -180,13 +180,6 @@ static int save_owed(struct connection *c)
 
 /* --- the image --- */
 
-static struct preamble_image preamble_image(const struct preamble *p)
-{
-	if (!p)
-		return (struct preamble_image){ 0 };
-	return (struct preamble_image){ p->wait_began_ms, p->hello_ms, p->said, p->finishing, p->told };
-}
-
 static void write_image(struct connection *c, struct trail_image *to)
 {
 	const struct kept *k = &c->busy->kept;
@@ -194,7 +187,7 @@ static void write_image(struct connection *c, struct trail_image *to)
 	c->now.account.frames_saved = c->now.account.frames;
 	to->now = c->now;
 	to->exposure = c->busy->exposure;
-	to->preamble = preamble_image(c->busy->preamble);
+	to->preamble = c->busy->preamble ? c->busy->preamble->now : (struct preamble_now){ 0 };
 	to->resumes = c->busy->resumes;
 	to->move_answer = c->busy->move_answer;
 	to->orders = c->busy->orders;

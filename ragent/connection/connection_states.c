@@ -11,7 +11,6 @@
 #include "ragent/connection/connection_life.h"
 #include "ragent/connection/connection_loss.h"
 #include "ragent/connection/connection_order.h"
-#include "ragent/connection/connection_parting.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_states.h"
 
@@ -64,7 +63,7 @@ enum connection_state connection_state(const struct connection *c)
 static uint64_t handshake_left_ms(const struct connection *c)
 {
 	const struct preamble *p = c->busy->preamble;
-	const uint64_t began_ms = p && p->hello_ms ? p->hello_ms : c->now.accepted_ms; /* STARTTLS, or accept */
+	const uint64_t began_ms = p && p->now.hello_ms ? p->now.hello_ms : c->now.accepted_ms; /* STARTTLS, or accept */
 	uint64_t spent_ms = connection_now_ms(c) - began_ms;
 	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
 

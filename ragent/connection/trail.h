@@ -10,17 +10,11 @@
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_saved.h"
 
-/* Of its preamble. What the agent has read of the client is before the first kept byte. */
-struct preamble_image {
-	uint64_t wait_began_ms, hello_ms;
-	uint8_t said, finishing, told;
-};
-
 struct trail_image {
 	struct connection_now now;
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
-	struct preamble_image preamble;
+	struct preamble_now preamble;
 	struct sealed_blob *download; /* of its busy part, in memory that outlives the process, too */
 	uint32_t orders;              /* the same */
 	uint8_t resumes, move_answer; /* the same */

@@ -16,6 +16,7 @@ STRUCTS = [
     ("busy_part", "connection/connection_body.h", CONNECTION, "", set()),
     ("agreed", "connection/ownership/agreed.h", CONNECTION, "", {"names"}),
     ("preamble", "connection/connection_preamble.h", CONNECTION[:1], "", set()),
+    ("preamble_now", "connection/connection_preamble.h", CONNECTION[:1], "", set()),
     ("stream_account", "connection/connection_body.h", CONNECTION[:1], "account.", set()),
     ("position", "connection/ownership/position.h", CONNECTION[:1], "position.", set()),
     ("position_mark", "connection/ownership/position.h", CONNECTION[:1], "position.checkpoint.", set()),

@@ -118,7 +118,7 @@ const struct field agreed_rows[] = {
 };
 const size_t agreed_row_count = sizeof agreed_rows / sizeof agreed_rows[0];
 
-#define PREAMBLE(tag, kind, member, max) FIELD_OF(struct preamble, tag, kind, member, max)
+#define PREAMBLE(tag, kind, member, max) FIELD_OF(struct preamble, tag, kind, now.member, max)
 
 /* Within TAG_PREAMBLE. Its place is counted again. */
 const struct field preamble_rows[] = {

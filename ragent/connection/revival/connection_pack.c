@@ -1,5 +1,5 @@
 /* connection_pack.c: writes a connection for another process. connection_unpack.c is the other side. */
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 
 #include <string.h>
 

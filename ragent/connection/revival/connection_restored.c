@@ -73,7 +73,8 @@ static bool has_agent(const struct connection *c)
 
 static bool waits_for_banner(const struct connection *c)
 {
-	return c->now.state == CONNECTION_PREAMBLE && c->busy->preamble->said == PREAMBLE_NOTHING && c->now.queued == 0;
+	return c->now.state == CONNECTION_PREAMBLE && c->busy->preamble->now.said == PREAMBLE_NOTHING &&
+	       c->now.queued == 0;
 }
 
 static bool is_before_its_keys(const struct connection *c)
@@ -154,18 +155,18 @@ static void wait_for_agent(struct restored *r)
 	c->now.state = CONNECTION_REATTACHING;
 }
 
-static void take_preamble(struct restored *r, const struct preamble_image *p)
+static void take_preamble(struct restored *r, const struct preamble_now *p)
 {
 	const bool is_clear = has_in(r->c.now.state) == HAS_CLEAR;
 
-	r->preamble = (struct preamble){ .hello_ms = is_clear ? 0 : p->hello_ms };
+	r->preamble = (struct preamble){ .now.hello_ms = is_clear ? 0 : p->hello_ms };
 	r->busy.preamble = is_clear || p->hello_ms ? &r->preamble : NULL;
 	if (!is_clear)
 		return;
-	r->preamble.wait_began_ms = p->wait_began_ms;
-	r->preamble.said = p->said <= PREAMBLE_PART_OF_REPLY ? p->said : PREAMBLE_PART_OF_REPLY;
-	r->preamble.finishing = p->finishing == PREAMBLE_FINISHING ? PREAMBLE_FINISHING : PREAMBLE_GOES_ON;
-	r->preamble.told = p->told < END_REASON_COUNT ? p->told : END_DONE;
+	r->preamble.now.wait_began_ms = p->wait_began_ms;
+	r->preamble.now.said = p->said <= PREAMBLE_PART_OF_REPLY ? p->said : PREAMBLE_PART_OF_REPLY;
+	r->preamble.now.finishing = p->finishing == PREAMBLE_FINISHING ? PREAMBLE_FINISHING : PREAMBLE_GOES_ON;
+	r->preamble.now.told = p->told < END_REASON_COUNT ? p->told : END_DONE;
 	r->busy.kept.unit = KEPT_BYTES;
 }
 
@@ -269,7 +270,7 @@ static void take_up(const struct restored *r, struct connection *c)
 	c->now.account.stream = r->c.now.account.stream;
 	c->busy->resumes = r->busy.resumes;
 	if (c->busy->preamble)
-		c->busy->preamble->told = r->preamble.told;
+		c->busy->preamble->now.told = r->preamble.now.told;
 	connection_preamble_count(c); /* without memory, the limit counts one less */
 	connection_save(c);
 }

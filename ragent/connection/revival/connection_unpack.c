@@ -10,7 +10,6 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_adoption.h"
 #include "ragent/connection/connection_arrival.h"
-#include "ragent/connection/connection_budget.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
@@ -19,7 +18,7 @@
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
 #include "ragent/connection/revival/connection_fields.h"
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/link/link_handover.h"
 #include "ragent/link/stream_fields.h"
 

@@ -67,7 +67,7 @@ static int take_bytes(struct restored *r)
 {
 	const uint64_t first = r->image->first_record;
 	const size_t window = r->busy.resumes == CONNECTION_RELAYED ? connection_window(&r->c) : FRAME_PREAMBLE_WINDOW;
-	const size_t most = r->preamble.said == PREAMBLE_NOTHING ? 0 : window;
+	const size_t most = r->preamble.now.said == PREAMBLE_NOTHING ? 0 : window;
 	const size_t n = r->input_len < most ? r->input_len : most;
 
 	if (first > UINT64_MAX - n)

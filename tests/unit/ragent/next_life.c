@@ -6,10 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_preamble.h"
-#include "ragent/connection/revival/revival.h"
 
 /* AddressSanitizer's, if it is there. */
 void __asan_unpoison_memory_region(void const volatile *at, size_t len) __attribute__((weak));

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 
 /* --- connections in the states that can be saved --- */
 

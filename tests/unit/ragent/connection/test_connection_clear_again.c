@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "tests/unit/ragent/talk.h"
 #include "tests/unit/unit.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/connection/connection_life.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/ragent/successor.h"

@@ -3,7 +3,7 @@
 
 #include "proto/error.h"
 #include "ragent/connection/connection_body.h"
-#include "ragent/connection/connection_budget.h"
+#include "ragent/connection/connection_life.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

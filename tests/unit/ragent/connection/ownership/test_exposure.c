@@ -7,11 +7,11 @@ START_TEST(records_that_any_lost_owner_got_are_exposed)
 {
 	struct exposure e = { 0 };
 
-	exposure_add(\& e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
 	ck_assert_uint_eq(e.records, 7);
-	exposure_add(\& e, 3, 5, PEER_DEAD, LOSS_OF_NOTHING_OPEN); /* its successor had got fewer of them */
+	exposure_add(&e, 3, 5, PEER_DEAD, LOSS_OF_NOTHING_OPEN); /* its successor had got fewer of them */
 	ck_assert_uint_eq(e.records, 7);
-	exposure_add(\& e, 3, 9, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 9, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
 	ck_assert_uint_eq(e.records, 9);
 }
 END_TEST
@@ -20,16 +20,16 @@ START_TEST(the_owners_are_dead_when_all_are_that_got_unanswered_records)
 {
 	struct exposure e = { 0 };
 
-	exposure_add(\& e, 3, 7, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
-	exposure_add(\& e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
 	ck_assert_int_eq(e.fate, PEER_FATE_UNKNOWN);
 	e = (struct exposure){ 0 };
-	exposure_add(\& e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
-	exposure_add(\& e, 3, 7, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
 	ck_assert_int_eq(e.fate, PEER_FATE_UNKNOWN);
 	e = (struct exposure){ 0 };
-	exposure_add(\& e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
-	exposure_add(\& e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
 	ck_assert_int_eq(e.fate, PEER_DEAD);
 }
 END_TEST
@@ -38,8 +38,8 @@ START_TEST(an_owner_whose_records_are_answered_matters_no_more)
 {
 	struct exposure e = { 0 };
 
-	exposure_add(\& e, 3, 7, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
-	exposure_add(\& e, 7, 9, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 7, 9, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
 	ck_assert_int_eq(e.fate, PEER_DEAD);
 }
 END_TEST
@@ -48,8 +48,8 @@ START_TEST(an_owner_that_got_nothing_is_no_danger)
 {
 	struct exposure e = { 0 };
 
-	exposure_add(\& e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
-	exposure_add(\& e, 3, 3, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 7, PEER_DEAD, LOSS_OF_NOTHING_OPEN);
+	exposure_add(&e, 3, 3, PEER_FATE_UNKNOWN, LOSS_OF_NOTHING_OPEN);
 	ck_assert_int_eq(e.fate, PEER_DEAD);
 }
 END_TEST

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "ragent/connection/connection_life.h"
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "tests/unit/ragent/next_life.h"
 #include "tests/unit/unit.h"
 

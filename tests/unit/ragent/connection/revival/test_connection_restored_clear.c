@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/revival/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "tests/unit/ragent/next_life.h"
 #include "tests/unit/ragent/talk.h"
 #include "tests/unit/unit.h"
@@ -164,10 +164,10 @@ START_TEST(a_handshake_after_starttls_goes_on)
 	starttls();
 	client_expect(t.fd, READY, strlen(READY));
 	wait_until(c()->now.state == CONNECTION_HELLO && connection_is_saved(c()));
-	const uint64_t began_ms = c()->busy->preamble->hello_ms;
+	const uint64_t began_ms = c()->busy->preamble->now.hello_ms;
 	die();
 	ck_assert_int_eq(c()->now.state, CONNECTION_HELLO);
-	ck_assert_uint_eq(c()->busy->preamble->hello_ms, began_ms);
+	ck_assert_uint_eq(c()->busy->preamble->now.hello_ms, began_ms);
 	client_send_record(t.fd, TLS_HANDSHAKE, 200, 1);
 	free(frame_anywhere(FRAME_OPEN, &agent));
 	close(t.fd);
@@ -308,9 +308,9 @@ START_TEST(an_unknown_state_of_the_replies_is_amid_one)
 	image_left_by(dead)->preamble.finishing = PREAMBLE_FINISHING + 1;
 	image_left_by(dead)->preamble.told = END_REASON_COUNT;
 	next_life_begins();
-	ck_assert_uint_eq(c()->busy->preamble->said, PREAMBLE_PART_OF_REPLY);
-	ck_assert_uint_eq(c()->busy->preamble->finishing, PREAMBLE_GOES_ON);
-	ck_assert_uint_eq(c()->busy->preamble->told, END_DONE);
+	ck_assert_uint_eq(c()->busy->preamble->now.said, PREAMBLE_PART_OF_REPLY);
+	ck_assert_uint_eq(c()->busy->preamble->now.finishing, PREAMBLE_GOES_ON);
+	ck_assert_uint_eq(c()->busy->preamble->now.told, END_DONE);
 	agent_goes_on(8, CONNECTION_PREAMBLE);
 	expect_fates(1, 0);
 	close(t.fd);
