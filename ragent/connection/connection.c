@@ -114,7 +114,7 @@ static void life_make_compact(struct connection *c)
 	sealed_blob_drop(&a->note.former, &c->home->blocks); /* no image names it any more */
 }
 
-static void on_turn_end(struct turn_end *t)
+static void life_on_turn_end(struct turn_end *t)
 {
 	struct busy_part *a = container_of(t, struct busy_part, compact_due);
 
@@ -136,7 +136,7 @@ static int life_add_busy(struct connection *c)
 		return CSSL_E_NO_MEMORY;
 	*a = (struct busy_part){ .connection = c };
 	a->home = c->home;
-	a->compact_due.fn = on_turn_end;
+	a->compact_due.fn = life_on_turn_end;
 	connection_stream_init(a);
 	c->busy = a;
 	return 0;

@@ -23,7 +23,7 @@
 
 /* --- records --- */
 
-static void copies_follow(struct connection *c)
+static void agent_follow_copies(struct connection *c)
 {
 	if (!copies_commit(&c->now.copies, &c->home->blocks, &c->now.position))
 		return;
@@ -31,7 +31,7 @@ static void copies_follow(struct connection *c)
 	counter_add(&c->home->counters.copies_current, 1);
 }
 
-static int follow_consumed(struct connection *c)
+static int agent_follow_consumed(struct connection *c)
 {
 	int r = kept_consume(&c->busy->kept, c->now.position.now.client_records);
 
@@ -41,7 +41,7 @@ static int follow_consumed(struct connection *c)
 }
 
 /* Keeps what the successor of a lost owner needs to know of the answer. */
-static void follow_answer(struct connection *c, uint8_t flags)
+static void agent_follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
 		exposure_progress(&c->busy->exposure);
@@ -50,14 +50,14 @@ static void follow_answer(struct connection *c, uint8_t flags)
 }
 
 /* The owner was asked to freeze the connection, and still works on it: the client does not wait yet. */
-static void note_work(struct connection *c)
+static void agent_note_work(struct connection *c)
 {
 	if (c->now.state == CONNECTION_MOVING)
 		connection_owner_goes(c);
 }
 
 /* 0 if the frame holds whole records and nothing else; or negative. */
-static int scan_data(const struct connection *c, const struct frame *f, struct tls_record_run *run)
+static int agent_scan_data(const struct connection *c, const struct frame *f, struct tls_record_run *run)
 {
 	struct tls_record_header bad;
 
@@ -76,7 +76,7 @@ static bool ends_generation(const struct frame *f)
 	return f->type == FRAME_DATA && f->flags & FRAME_LAST_OF_WRITE_GENERATION;
 }
 
-static void audit(const struct connection *c, const struct frame *f)
+static void agent_audit(const struct connection *c, const struct frame *f)
 {
 	if (f->type == FRAME_DATA && c->now.position.stage == POSITION_LIVE)
 		audit_accepted(c->id.bytes, c->now.epoch, f->payload, f->len);
@@ -85,17 +85,17 @@ static void audit(const struct connection *c, const struct frame *f)
 /* Before the slot says so, a record does not count as accepted: if this process dies, the next one knows nothing of it.
  * Either the client has none of its bytes, or the connection cannot go to another owner. But the owner hears at once
  * that a generation has ended, so that counts at once. */
-static void audit_saved(const struct connection *c, const struct frame *f, int result)
+static void agent_audit_saved(const struct connection *c, const struct frame *f, int result)
 {
 	if (result == 0 && c->now.state != CONNECTION_CLOSING && !ends_generation(f))
-		audit(c, f);
+		agent_audit(c, f);
 }
 
-static int in_data(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_data(struct connection *c, const struct frame *f, const void *message)
 {
 	struct tls_record_run run;
 
-	int r = scan_data(c, f, &run);
+	int r = agent_scan_data(c, f, &run);
 	if (r < 0)
 		return r;
 	if (connection_exceeds_window(c, f->len))
@@ -104,27 +104,27 @@ static int in_data(struct connection *c, const struct frame *f, const void *mess
 	if (r < 0)
 		return r;
 	if (ends_generation(f))
-		audit(c, f);
+		agent_audit(c, f);
 	connection_fault_at(c, "records.committed");
 	if (connection_pass_on(c, f) < 0)
 		return 0;
-	note_work(c);
+	agent_note_work(c);
 	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
 		c->now.server_side = SERVER_SAID_LAST;
-	copies_follow(c);
-	follow_answer(c, f->flags);
+	agent_follow_copies(c);
+	agent_follow_answer(c, f->flags);
 	if (c->busy->pause_began_ms)
 		connection_pause_ends(c);
 	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
 		connection_acknowledge(c, ACCEPTED_NOW);
-	r = follow_consumed(c);
+	r = agent_follow_consumed(c);
 	if (r == 0 && f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
 	return r;
 }
 
-static int in_consumed(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_consumed(struct connection *c, const struct frame *f, const void *message)
 {
 	struct frame_consumed consumed;
 	int r = frame_consumed_read(f, &consumed);
@@ -132,19 +132,19 @@ static int in_consumed(struct connection *c, const struct frame *f, const void *
 	if (r == 0)
 		r = position_consume(&c->now.position, &consumed, f->flags);
 	if (r == 0)
-		r = follow_consumed(c);
+		r = agent_follow_consumed(c);
 	if (r < 0)
 		return r;
-	copies_follow(c);
-	note_work(c);
-	follow_answer(c, f->flags);
+	agent_follow_copies(c);
+	agent_note_work(c);
+	agent_follow_answer(c, f->flags);
 	connection_set_pace(c, f->flags & FRAME_CLIENT_WAITS ? CLIENT_WAITS : CLIENT_GOES_ON);
 	if (f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
 	return 0;
 }
 
-static int in_fin(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_fin(struct connection *c, const struct frame *f, const void *message)
 {
 	if (c->now.server_side == SERVER_FIN || c->now.server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
@@ -154,7 +154,7 @@ static int in_fin(struct connection *c, const struct frame *f, const void *messa
 }
 
 /* Mail that could not leave a drained agent was told so: for the report of the drain. */
-static void note_drain(struct connection *c, int agent, enum end_reason reason)
+static void agent_note_drain(struct connection *c, int agent, enum end_reason reason)
 {
 	struct drain *drain = agents_drain_of(connection_agents(c), agent);
 
@@ -162,7 +162,7 @@ static void note_drain(struct connection *c, int agent, enum end_reason reason)
 		drain_note_ended(drain);
 }
 
-static int in_end(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_end(struct connection *c, const struct frame *f, const void *message)
 {
 	const int agent = link_agent(c->now.current.link);
 	uint8_t reason = f->payload[0];
@@ -174,7 +174,7 @@ static int in_end(struct connection *c, const struct frame *f, const void *messa
 	if (c->now.state == CONNECTION_FINISHING &&
 		c->now.end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
 		reason = c->now.end_reason;
-	note_drain(c, agent, (enum end_reason)reason);
+	agent_note_drain(c, agent, (enum end_reason)reason);
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
 	c->home->cause = "";
 	return 0;
@@ -182,7 +182,7 @@ static int in_end(struct connection *c, const struct frame *f, const void *messa
 
 /* --- ownership --- */
 
-static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
+static int agent_keep_agreed(struct connection *c, const Cssl__Handshake *h)
 {
 	if (!h)
 		return 0;
@@ -210,22 +210,22 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 }
 
 /* The part that KEPT and HANDED_OFF share: position, sealed copy, agreed values. */
-static int take_live(struct connection *c, const Cssl__LinkLive *live)
+static int agent_take_live(struct connection *c, const Cssl__LinkLive *live)
 {
 	if ((c->now.state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
 		return CSSL_E_TRUNCATED;
 	int r = position_claim(&c->now.position, live);
 	if (r == 0)
-		r = follow_consumed(c);
+		r = agent_follow_consumed(c);
 	if (r == 0)
 		r = copies_set(&c->now.copies, &c->home->blocks,
 			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
 				live->position->read_generation, live->position->write_generation });
 	if (r == 0)
-		r = keep_agreed(c, live->handshake);
+		r = agent_keep_agreed(c, live->handshake);
 	if (r < 0)
 		return r;
-	follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
+	agent_follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
 	c->now.copied_ms = connection_now_ms(c);
 	c->now.backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
@@ -234,9 +234,9 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	return 0;
 }
 
-static int in_kept(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_kept(struct connection *c, const struct frame *f, const void *message)
 {
-	int r = take_live(c, message);
+	int r = agent_take_live(c, message);
 
 	if (r < 0)
 		return r;
@@ -249,9 +249,9 @@ static int in_kept(struct connection *c, const struct frame *f, const void *mess
 	return 0;
 }
 
-static int in_handed_off(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_handed_off(struct connection *c, const struct frame *f, const void *message)
 {
-	int r = take_live(c, message);
+	int r = agent_take_live(c, message);
 
 	if (r == 0 && !c->now.copies.current)
 		r = CSSL_E_RANGE; /* without a copy no agent can adopt it */
@@ -267,7 +267,7 @@ static int in_handed_off(struct connection *c, const struct frame *f, const void
 	return 0;
 }
 
-static int in_adopted(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_adopted(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkAdopted *adopted = message;
 
@@ -277,7 +277,7 @@ static int in_adopted(struct connection *c, const struct frame *f, const void *m
 	return 0;
 }
 
-static int in_refused(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_refused(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkRefused *refused = message;
 
@@ -296,7 +296,7 @@ static int in_refused(struct connection *c, const struct frame *f, const void *m
 	return 0;
 }
 
-static int in_copy(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_copy(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkCopy *copy = message;
 
@@ -306,11 +306,11 @@ static int in_copy(struct connection *c, const struct frame *f, const void *mess
 		&(struct copy_offer){
 			copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation, copy->write_generation });
 	if (r == 0)
-		copies_follow(c);
+		agent_follow_copies(c);
 	return r;
 }
 
-static int in_download(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_download(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkDownload *d = message;
 
@@ -326,24 +326,25 @@ static const struct {
 	unsigned states;
 	const ProtobufCMessageDescriptor *message; /* its payload; NULL: none */
 } frames[256] = {
-	[FRAME_DATA] = { in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_FIN] = { in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING), &cssl__link_live__descriptor },
-	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING),
+	[FRAME_DATA] = { agent_in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_FIN] = { agent_in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_KEPT] = { agent_in_kept, IN(HANDSHAKING), &cssl__link_live__descriptor },
+	[FRAME_HANDED_OFF] = { agent_in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING),
 		&cssl__link_live__descriptor },
-	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
-	[FRAME_REFUSED] = { in_refused,
+	[FRAME_ADOPTED] = { agent_in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
+	[FRAME_REFUSED] = { agent_in_refused,
 		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING),
 		&cssl__link_refused__descriptor },
 	[FRAME_REATTACHED] = { connection_in_reattached, IN(REATTACHING) },
-	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_download__descriptor },
-	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
-	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
+	[FRAME_CONSUMED] = { agent_in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_DOWNLOAD] = { agent_in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING),
+		&cssl__link_download__descriptor },
+	[FRAME_COPY] = { agent_in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
+	[FRAME_END] = { agent_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
 /* 0, or negative: it may not come now. */
-static int check_state(const struct connection *c, const struct frame *f)
+static int agent_check_state(const struct connection *c, const struct frame *f)
 {
 	if (connection_speaks_clear(c))
 		return 0; /* connection_clear_frame() does */
@@ -353,7 +354,7 @@ static int check_state(const struct connection *c, const struct frame *f)
 	return is_heard || frames[f->type].states & (1u << c->now.state) ? 0 : CSSL_E_STATE;
 }
 
-static int take_frame(struct connection *c, const struct frame *f)
+static int agent_take_frame(struct connection *c, const struct frame *f)
 {
 	if (connection_speaks_clear(c) && f->type != FRAME_END)
 		return connection_clear_frame(c, f);
@@ -367,7 +368,7 @@ static int take_frame(struct connection *c, const struct frame *f)
 	return r;
 }
 
-static int hear(struct connection *c, struct link *l, const struct frame *f)
+static int agent_hear(struct connection *c, struct link *l, const struct frame *f)
 {
 	bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
 
@@ -379,7 +380,7 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 	}
 	if (c->busy && c->busy->again.next && connection_had_frame(c, f))
 		return 0;
-	int r = check_state(c, f);
+	int r = agent_check_state(c, f);
 	if (r < 0)
 		return r;
 	/* a fresh copy changes nothing else, so it does not expand a compact connection: when agents' key changes,
@@ -390,10 +391,10 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 		connection_touch(c);
 	if (c->now.state != CONNECTION_REATTACHING) /* answers to REATTACH are not counted */
 		c->now.account.frames++;
-	r = take_frame(c, f);
+	r = agent_take_frame(c, f);
 	connection_weigh(c);
 	connection_save(c);
-	audit_saved(c, f, r);
+	agent_audit_saved(c, f, r);
 	connection_acknowledge(c, ACCEPTED_IF_HELD);
 	connection_relieve(c->home);
 	return r;
@@ -417,7 +418,7 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	struct connection_home *home = c->home;
 
 	connection_work_begins(c);
-	int r = hear(c, l, f);
+	int r = agent_hear(c, l, f);
 	connection_work_ends(home);
 	return r;
 }

@@ -20,7 +20,7 @@
 /* --- accepted --- */
 
 /* A client that would begin in clear is told so (RFC 5321 3.8). Returns the length of the words. */
-static size_t refusing_words(
+static size_t arrival_refusing_words(
 	const struct front *front, enum end_reason reason, uint8_t out[static SMTP_PREAMBLE_REPLY_MAX])
 {
 	struct wire_writer w = wire_writer(out, SMTP_PREAMBLE_REPLY_MAX);
@@ -39,7 +39,7 @@ void connection_turn_away(struct connection_home *home, const struct front *fron
 		front->conf->name, end_reason_text(reason));
 	counter_add(&home->counters.ended[reason], 1);
 	counter_add(&home->of_listeners[front->index].refused, 1);
-	listener_refuse_accepted(fd, words, refusing_words(front, reason, words));
+	listener_refuse_accepted(fd, words, arrival_refusing_words(front, reason, words));
 }
 
 /* Did clients of its source crash earlier processes? */
@@ -54,7 +54,7 @@ static bool arrival_is_suspect(const struct connection *c)
 static void arrival_refuse_source(struct connection *c)
 {
 	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
-	const size_t len = refusing_words(c->front, END_LIMIT_SOURCE, words);
+	const size_t len = arrival_refusing_words(c->front, END_LIMIT_SOURCE, words);
 
 	connection_end(c, END_LIMIT_SOURCE,
 		discard_behind_words(stream_fd(&c->busy->client), words, len) ? END_AT_ONCE : END_RESET);

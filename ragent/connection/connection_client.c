@@ -302,7 +302,7 @@ static size_t client_said(struct connection *c, uint8_t *data, size_t len)
 	return used;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static size_t client_on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	return client_said(client_connection(s), data, len);
 }
@@ -326,7 +326,7 @@ static void client_on_fin(struct connection *c)
 		connection_send_records(c);
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void client_on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct connection *c = client_connection(s);
 
@@ -338,7 +338,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 		connection_end_if_broken(c);
 }
 
-static void on_written(struct stream *s, size_t len)
+static void client_on_written(struct stream *s, size_t len)
 {
 	struct connection *c = client_connection(s);
 
@@ -354,7 +354,7 @@ static void on_written(struct stream *s, size_t len)
 	connection_save_if_changed(c);
 }
 
-static void on_closed(struct stream *s)
+static void client_on_closed(struct stream *s)
 {
 	struct busy_part *a = client_busy(s);
 
@@ -364,7 +364,7 @@ static void on_closed(struct stream *s)
 		slabs_give(&a->home->busy_parts, a);
 }
 
-static void foresee(const struct stream *s)
+static void client_foresee(const struct stream *s)
 {
 	const struct busy_part *a = container_of(s, const struct busy_part, client);
 
@@ -374,9 +374,9 @@ static void foresee(const struct stream *s)
 }
 
 const struct stream_ops connection_client_ops = {
-	.on_data = on_data,
-	.foresee = foresee,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_closed = on_closed,
+	.on_data = client_on_data,
+	.foresee = client_foresee,
+	.on_end = client_on_end,
+	.on_written = client_on_written,
+	.on_closed = client_on_closed,
 };

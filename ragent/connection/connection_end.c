@@ -70,7 +70,7 @@ void connection_discards(struct connection *c, size_t len)
 
 /* --- the line of it --- */
 
-static const char *how_begun(const struct connection *c)
+static const char *end_how_begun(const struct connection *c)
 {
 	if (!conf_has_preamble(c->front->conf))
 		return "tls";
@@ -78,7 +78,7 @@ static const char *how_begun(const struct connection *c)
 }
 
 /* What the client saw last. */
-static const char *how_seen(const struct connection *c, enum connection_end_how how)
+static const char *end_how_seen(const struct connection *c, enum connection_end_how how)
 {
 	static const char *const seen[] = {
 		[SERVER_OPEN] = "fin",
@@ -91,7 +91,7 @@ static const char *how_seen(const struct connection *c, enum connection_end_how 
 }
 
 /* `connections: off` leaves out no refusal. */
-static bool is_logged(const struct connection *c, enum log_level level)
+static bool end_is_logged(const struct connection *c, enum log_level level)
 {
 	return log_takes(LOG_ACCESS, level) &&
 	       (c->home->shared->conf->log.connections != CONF_LOG_NONE || log_enabled(LOG_DEBUG) ||
@@ -99,7 +99,7 @@ static bool is_logged(const struct connection *c, enum log_level level)
 }
 
 /* The server's name, and the client's JA4. Where no handshake ended, RAgent reads the hello itself. */
-static void look_at_hello(
+static void end_look_at_hello(
 	const struct connection *c, char name[static HOST_NAME_MAX_LEN + 1], char ja4[static JA4_TEXT_MAX])
 {
 	const struct kept *k = c->busy ? &c->busy->kept : NULL;
@@ -131,14 +131,14 @@ static void end_log(const struct connection *c, enum connection_end_how how)
 		c->now.end_reason == END_CLIENT_CLOSED && c->now.handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
 	enum conf_log_connections which = c->home->shared->conf->log.connections;
 
-	if (!is_logged(c, level))
+	if (!end_is_logged(c, level))
 		return;
-	look_at_hello(c, name, ja4);
+	end_look_at_hello(c, name, ja4);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
 		"reason=%s end=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
 		"suite=%04x resumed=%d alpn=%s ja4=%s cause=%s client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u "
 		"client_bytes=%llu server_bytes=%llu ms=%llu server_name=%s",
-		end_reason_text(c->now.end_reason), how_seen(c, how), c->front->conf->name, how_begun(c),
+		end_reason_text(c->now.end_reason), end_how_seen(c, how), c->front->conf->name, end_how_begun(c),
 		connection_client_text(c, text), agents_name(agents, c->now.handshake_agent),
 		agents_name(agents, c->now.owner), c->now.epoch, c->now.moves, a ? a->protocol_version : 0,
 		a ? a->cipher_suite : 0, a ? a->resumed : 0, a ? agreed_alpn(a) : "", ja4, c->home->cause,

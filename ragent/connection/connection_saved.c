@@ -24,7 +24,7 @@
 #define LOG_PAUSE_MS 1000u
 
 /* Once in a connection's life. 0, or CSSL_E_SYSTEM. */
-static __attribute__((cold, noinline)) int name_socket(struct connection *c)
+static __attribute__((cold, noinline)) int saved_name_socket(struct connection *c)
 {
 	socklen_t len = sizeof c->slot.cookie;
 
@@ -33,26 +33,26 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 }
 
 /* No agent holds any bytes that the client lacks. */
-static bool has_all_bytes(const struct connection *c)
+static bool saved_has_all_bytes(const struct connection *c)
 {
 	return c->now.queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->now.queued);
 }
 
 /* No agent has it, and none has to hear of anything. */
-static bool has_nothing_to_tell(const struct connection *c)
+static bool saved_has_nothing_to_tell(const struct connection *c)
 {
-	return c->now.tail == TAIL_NONE && has_all_bytes(c);
+	return c->now.tail == TAIL_NONE && saved_has_all_bytes(c);
 }
 
 /* Connections in other states end at a death. */
-static bool may_go_on(const struct connection *c)
+static bool saved_may_go_on(const struct connection *c)
 {
 	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
-	case CONNECTION_WAITING: return has_nothing_to_tell(c);
+	case CONNECTION_WAITING: return saved_has_nothing_to_tell(c);
 	case CONNECTION_PREAMBLE: /* as long as it has no agent, nobody has said anything */
-		return c->now.current.link ? c->now.tail != TAIL_VIOLATION : has_nothing_to_tell(c);
+		return c->now.current.link ? c->now.tail != TAIL_VIOLATION : saved_has_nothing_to_tell(c);
 	case CONNECTION_RELAYED: return c->now.current.link && c->now.tail != TAIL_VIOLATION;
 	case CONNECTION_HANDSHAKING:
 	case CONNECTION_OWNED:
@@ -61,7 +61,7 @@ static bool may_go_on(const struct connection *c)
 	case CONNECTION_FINISHING:
 	case CONNECTION_REATTACHING: return c->now.tail != TAIL_VIOLATION;
 	case CONNECTION_RESTING: /* or its owner was lost, and the next one is to be found */
-		return has_nothing_to_tell(c) && c->now.server_side == SERVER_OPEN && c->now.copies.current;
+		return saved_has_nothing_to_tell(c) && c->now.server_side == SERVER_OPEN && c->now.copies.current;
 	/* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by
 	 * a reset, and the client would lose what it has not read. */
 	case CONNECTION_LINGERING: return true;
@@ -72,13 +72,13 @@ static bool may_go_on(const struct connection *c)
 
 static bool may_be_saved(const struct connection *c)
 {
-	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && may_go_on(c) &&
+	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && saved_may_go_on(c) &&
 	       !(c->busy && c->busy->log_again_ms > connection_now_ms(c));
 }
 
 /* --- the trail --- */
 
-static struct trail *take_trail(struct connection *c)
+static struct trail *trail_take(struct connection *c)
 {
 	struct trail *t = slabs_take(&c->home->trails);
 
@@ -103,7 +103,7 @@ void connection_forget_trail(struct connection *c)
 	slabs_give(&c->home->trails, t);
 }
 
-static int log_bytes(struct connection *c, const uint8_t *data, size_t len)
+static int trail_log_bytes(struct connection *c, const uint8_t *data, size_t len)
 {
 	return byte_log_append(&trail_of(c)->log, &c->home->blocks, c->home->table, data, len);
 }
@@ -115,15 +115,15 @@ struct unused {
 };
 
 /* The slot says nothing yet: the log begins with all that is kept, and with the bytes that wait behind it. */
-static int begin_log(struct connection *c, const struct unused *rest)
+static int trail_begin_log(struct connection *c, const struct unused *rest)
 {
 	const struct kept *k = &c->busy->kept;
 	const size_t kept = k->end - k->start;
 
 	byte_log_drop(&trail_of(c)->log, &c->home->blocks);
 	byte_log_begin(&trail_of(c)->log, c->slot.bytes_read - kept);
-	int r = kept ? log_bytes(c, k->data + k->start, kept) : 0;
-	return r == 0 && rest->len ? log_bytes(c, rest->data, rest->len) : r;
+	int r = kept ? trail_log_bytes(c, k->data + k->start, kept) : 0;
+	return r == 0 && rest->len ? trail_log_bytes(c, rest->data, rest->len) : r;
 }
 
 /* --- what it is owed --- */
@@ -139,7 +139,7 @@ void connection_owe_queued(struct connection *c)
 }
 
 /* The first byte to copy: @from, if it is not there already. The image before may need those that are there. */
-static uint64_t goes_on_at(struct connection *c, struct trail *t, uint64_t from)
+static uint64_t owed_goes_on_at(struct connection *c, struct trail *t, uint64_t from)
 {
 	if (t->owed.first && byte_log_end(&t->owed) >= from)
 		return byte_log_end(&t->owed);
@@ -149,11 +149,12 @@ static uint64_t goes_on_at(struct connection *c, struct trail *t, uint64_t from)
 }
 
 /* The kernel may have taken more of them than the stream has told: these are not in its output any more. */
-static int copy_owed(struct connection *c, struct trail *t)
+static int owed_copy(struct connection *c, struct trail *t)
 {
 	const struct stream *client = &c->busy->client;
 	const size_t len = stream_unwritten_len(client);
-	const uint64_t unwritten = c->now.queued - len, end = c->busy->owed_end, from = goes_on_at(c, t, unwritten);
+	const uint64_t unwritten = c->now.queued - len, end = c->busy->owed_end,
+		       from = owed_goes_on_at(c, t, unwritten);
 	uint8_t *bytes = malloc(len + 1);
 
 	if (!bytes)
@@ -175,12 +176,12 @@ static int save_owed(struct connection *c)
 		return 0;
 	}
 	const bool has_copy = t->owed.first && byte_log_end(&t->owed) == c->busy->owed_end;
-	return has_copy ? 0 : copy_owed(c, t);
+	return has_copy ? 0 : owed_copy(c, t);
 }
 
 /* --- the image --- */
 
-static void write_image(struct connection *c, struct trail_image *to)
+static void trail_write_image(struct connection *c, struct trail_image *to)
 {
 	const struct kept *k = &c->busy->kept;
 
@@ -196,26 +197,26 @@ static void write_image(struct connection *c, struct trail_image *to)
 	to->first_record = k->first_record;
 }
 
-static void make_valid(struct trail *t, uint32_t image)
+static void trail_make_valid(struct trail *t, uint32_t image)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&t->now, image, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static int save_trail(struct connection *c, const struct unused *rest)
+static int trail_save(struct connection *c, const struct unused *rest)
 {
-	if (!c->slot.trail && (c->slot.trail = take_trail(c)) == NULL)
+	if (!c->slot.trail && (c->slot.trail = trail_take(c)) == NULL)
 		return CSSL_E_NO_MEMORY;
 	struct trail *t = trail_of(c);
-	if (!table_slot_has_trail(table_slot_state(&c->slot)) && begin_log(c, rest) < 0)
+	if (!table_slot_has_trail(table_slot_state(&c->slot)) && trail_begin_log(c, rest) < 0)
 		return CSSL_E_NO_MEMORY;
 	if (save_owed(c) < 0)
 		return CSSL_E_NO_MEMORY;
 	const uint32_t next = 1 - (atomic_load_explicit(&t->now, memory_order_relaxed) & 1);
-	write_image(c, &t->at[next]);
+	trail_write_image(c, &t->at[next]);
 	fault_at("slot.saving", NULL, NULL);
-	make_valid(t, next);
+	trail_make_valid(t, next);
 	table_slot_to(&c->slot, SLOT_FOLLOWED);
 	byte_log_forget(&t->log, &c->home->blocks, t->at[next].first_byte);
 	return 0;
@@ -241,15 +242,15 @@ void connection_give_up_log(struct connection *c)
 
 /* --- in --- */
 
-static void save(struct connection *c, const struct unused *rest)
+static void saved_write(struct connection *c, const struct unused *rest)
 {
-	if (!may_be_saved(c) || (c->slot.cookie == 0 && name_socket(c) < 0)) {
+	if (!may_be_saved(c) || (c->slot.cookie == 0 && saved_name_socket(c) < 0)) {
 		if (table_slot_state(&c->slot) == SLOT_CHANGING)
 			connection_void(c);
 		return;
 	}
 	if (c->busy) {
-		if (save_trail(c, rest) < 0)
+		if (trail_save(c, rest) < 0)
 			connection_give_up_log(c);
 	} else {
 		c->now.account.frames_saved = c->now.account.frames;
@@ -268,7 +269,7 @@ void connection_save(struct connection *c)
 
 	if (c->busy)
 		rest = (struct unused){ stream_kept_data(&c->busy->client), stream_kept(&c->busy->client) };
-	save(c, &rest);
+	saved_write(c, &rest);
 }
 
 /* If its slot is void, it stays so until the end of the event: only then it is known which bytes wait. */
@@ -282,7 +283,7 @@ void connection_save_before_telling(struct connection *c)
 void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len)
 {
 	if (!connection_is_saved(c))
-		save(c, &(struct unused){ rest, len });
+		saved_write(c, &(struct unused){ rest, len });
 }
 
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
@@ -290,7 +291,7 @@ void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 	if (!table_slot_has_trail(table_slot_state(&c->slot)) || c->now.state == CONNECTION_LINGERING)
 		return;
 	const size_t had = (size_t)(byte_log_end(&trail_of(c)->log) - c->slot.bytes_read);
-	if (len > had && log_bytes(c, data + had, len - had) < 0)
+	if (len > had && trail_log_bytes(c, data + had, len - had) < 0)
 		connection_give_up_log(c);
 	fault_at("slot.kept", NULL, NULL);
 }

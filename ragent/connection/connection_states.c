@@ -70,7 +70,7 @@ static uint64_t handshake_left_ms(const struct connection *c)
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
 }
 
-static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
+static uint64_t sooner_ms(uint64_t limit_ms, uint64_t other_ms)
 {
 	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
 }
@@ -103,7 +103,7 @@ static void watch_silence(struct connection *c, uint64_t other_ms)
 	else if (idle_ms)
 		left_ms = idle_ms - silent_ms(c);
 	if (left_ms || other_ms)
-		connection_set_deadline(c, sooner(left_ms, other_ms));
+		connection_set_deadline(c, sooner_ms(left_ms, other_ms));
 	else
 		deadline_cancel(&c->deadline);
 }
@@ -120,12 +120,12 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
-	case CONNECTION_WAITING: connection_set_deadline(c, sooner(WAIT_RETRY_MS, handshake_left_ms(c))); break;
+	case CONNECTION_WAITING: connection_set_deadline(c, sooner_ms(WAIT_RETRY_MS, handshake_left_ms(c))); break;
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING: connection_set_deadline(c, answer_limit_ms(c)); break;
 	case CONNECTION_MOVING: connection_set_deadline(c, c->busy->move_limit_ms + answer_limit_ms(c)); break;
 	case CONNECTION_OWNED:
-		watch_silence(c, sooner(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
+		watch_silence(c, sooner_ms(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
 		break;
 	case CONNECTION_RELAYED:
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
@@ -204,7 +204,7 @@ void connection_to(struct connection *c, enum connection_state to)
 		connection_may_compact(c);
 }
 
-static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
+static void states_reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
 {
 	struct agents *agents = c->home->shared->agents;
 
@@ -219,20 +219,20 @@ static void reassign(struct connection *c, int16_t *place, int agent, enum agent
 
 void connection_assign(struct connection *c, int agent)
 {
-	reassign(c, &c->now.affinity_agent, agent, AGENT_CONNECTIONS);
+	states_reassign(c, &c->now.affinity_agent, agent, AGENT_CONNECTIONS);
 }
 
 void connection_handshake_at(struct connection *c, int agent)
 {
 	if (agent != NO_AGENT)
 		c->now.handshake_agent = (int16_t)agent;
-	reassign(c, &c->now.handshaking_at, agent, AGENT_HANDSHAKES);
+	states_reassign(c, &c->now.handshaking_at, agent, AGENT_HANDSHAKES);
 }
 
 /* --- deadlines --- */
 
 /* The rest of a silence of @limit_ms; if it is over, the whole limit again. */
-static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
+static uint64_t silence_left_ms(const struct connection *c, uint64_t limit_ms)
 {
 	return silent_ms(c) < limit_ms ? limit_ms - silent_ms(c) : limit_ms;
 }
@@ -241,7 +241,7 @@ static void check_silence(struct connection *c)
 {
 	uint64_t rest_ms = c->now.state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
 	uint64_t compact_ms = c->now.state == CONNECTION_OWNED && c->busy ? connection_limits(c)->doze_after_ms : 0;
-	uint64_t next_ms = left_ms(c, rest_ms);
+	uint64_t next_ms = silence_left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
 		connection_end_silence(c, silent_ms(c));
@@ -254,7 +254,7 @@ static void check_silence(struct connection *c)
 	}
 	if (compact_ms && silent_ms(c) >= compact_ms)
 		connection_may_compact(c);
-	watch_silence(c, sooner(next_ms, left_ms(c, compact_ms)));
+	watch_silence(c, sooner_ms(next_ms, silence_left_ms(c, compact_ms)));
 }
 
 /* A request that crossed the goodbye of its owner (RFC 9113 6.8) has as much time as any other. */

@@ -3,9 +3,8 @@
  * Only that agent can open the records. So it decides itself what it sends to the client, and whether it repeats the
  * request.
  *
- * connection_loss.c calls it only after current_lost() found nothing to wait for: the owner's next link is not
- * awaited, or came in vain, and no bytes of the lost owner are
- * missing.
+ * connection_loss.c calls it only after loss_of_current() found nothing to wait for: the owner's next link is not
+ * awaited, or came in vain, and no bytes of the lost owner are missing.
  */
 #ifndef CSSL_RAGENT_TAKEOVER_H
 #define CSSL_RAGENT_TAKEOVER_H

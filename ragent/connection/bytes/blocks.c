@@ -14,13 +14,13 @@ struct free_block {
 	struct free_block *next;
 };
 
-static size_t size_of(unsigned i)
+static size_t block_size_of(unsigned i)
 {
 	return i < FINE_STEPS ? (i + 1) * FINE_STEP : FINE_MAX + (i + 1 - FINE_STEPS) * COARSE_STEP;
 }
 
 /* The number of the smallest size that has @len bytes, which are at most FINE_BLOCK_MAX. */
-static unsigned size_for(size_t len)
+static unsigned block_size_for(size_t len)
 {
 	if (len > FINE_MAX)
 		return FINE_STEPS + (unsigned)((len - FINE_MAX - 1) / COARSE_STEP);
@@ -31,7 +31,7 @@ void blocks_init(struct blocks *b, struct slab_source *source)
 {
 	*b = (struct blocks){ 0 };
 	for (unsigned i = 0; i < FINE_SIZES; i++)
-		slabs_init_from(&b->of[i], size_of(i), source);
+		slabs_init_from(&b->of[i], block_size_of(i), source);
 }
 
 void blocks_clear(struct blocks *b)
@@ -53,7 +53,7 @@ void blocks_clear(struct blocks *b)
 /* NULL: malloc's. */
 static struct slabs *slabs_for(struct blocks *b, size_t len)
 {
-	return b && len <= FINE_BLOCK_MAX ? &b->of[size_for(len)] : NULL;
+	return b && len <= FINE_BLOCK_MAX ? &b->of[block_size_for(len)] : NULL;
 }
 
 void *fine_block_take(struct blocks *b, size_t len)
@@ -75,7 +75,7 @@ void fine_block_give(struct blocks *b, void *block, size_t len)
 
 size_t fine_block_len(size_t len)
 {
-	return len <= FINE_BLOCK_MAX ? size_of(size_for(len)) : len;
+	return len <= FINE_BLOCK_MAX ? block_size_of(block_size_for(len)) : len;
 }
 
 /* --- powers of two --- */

@@ -9,31 +9,31 @@
 #define LATER_LEN SLABS_BLOCK_MAX
 
 /* The compiler keeps the order of the stores. The next process reads when this one is dead. */
-static void in_order(void)
+static void log_in_order(void)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static void set_end(struct byte_log *l, uint64_t end)
+static void log_set_end(struct byte_log *l, uint64_t end)
 {
-	in_order();
+	log_in_order();
 	atomic_store_explicit(&l->end, end, memory_order_relaxed);
-	in_order();
+	log_in_order();
 }
 
 void byte_log_begin(struct byte_log *l, uint64_t from)
 {
-	set_end(l, from);
+	log_set_end(l, from);
 }
 
-static size_t room_of(const struct log_block *b)
+static size_t log_room_of(const struct log_block *b)
 {
 	return b->cap - sizeof *b;
 }
 
 /* --- blocks --- */
 
-static int add_block(struct byte_log *l, struct blocks *pool, const struct slot_table *table)
+static int log_add_block(struct byte_log *l, struct blocks *pool, const struct slot_table *table)
 {
 	uint32_t cap;
 	struct log_block *b = block_take(pool, l->first ? LATER_LEN : FIRST_LEN, &cap);
@@ -45,7 +45,7 @@ static int add_block(struct byte_log *l, struct blocks *pool, const struct slot_
 	b->next = NULL;
 	b->base = byte_log_end(l);
 	b->cap = cap;
-	in_order();
+	log_in_order();
 	if (l->first) {
 		l->last->next = b;
 	} else {
@@ -62,26 +62,26 @@ int byte_log_append(
 	while (len) {
 		const uint64_t end = byte_log_end(l);
 		size_t used = l->first ? (size_t)(end - l->last->base) : 0;
-		if (!l->first || used == room_of(l->last)) {
-			if (add_block(l, pool, table) < 0)
+		if (!l->first || used == log_room_of(l->last)) {
+			if (log_add_block(l, pool, table) < 0)
 				return CSSL_E_NO_MEMORY;
 			used = 0;
 		}
-		const size_t room = room_of(l->last) - used, n = len < room ? len : room;
+		const size_t room = log_room_of(l->last) - used, n = len < room ? len : room;
 		memcpy(l->last->data + used, data, n);
-		set_end(l, end + n);
+		log_set_end(l, end + n);
 		data += n;
 		len -= n;
 	}
 	return 0;
 }
 
-static void drop_first(struct byte_log *l, struct blocks *pool)
+static void log_drop_first(struct byte_log *l, struct blocks *pool)
 {
 	struct log_block *b = l->first;
 
 	l->first = b->next;
-	in_order();
+	log_in_order();
 	if (l->first)
 		l->begin = l->first->base;
 	block_return(pool, b, b->cap);
@@ -93,7 +93,7 @@ void byte_log_forget(struct byte_log *l, struct blocks *pool, uint64_t needed)
 	if (!l->first || needed <= l->begin)
 		return;
 	while (l->first->next && l->first->next->base <= needed)
-		drop_first(l, pool);
+		log_drop_first(l, pool);
 	if (!l->first->next && needed == byte_log_end(l))
 		l->first->base = l->begin = needed;
 }
@@ -101,12 +101,12 @@ void byte_log_forget(struct byte_log *l, struct blocks *pool, uint64_t needed)
 void byte_log_drop(struct byte_log *l, struct blocks *pool)
 {
 	while (l->first)
-		drop_first(l, pool);
+		log_drop_first(l, pool);
 }
 
 /* --- after a death --- */
 
-static bool is_sane(const struct slot_table *table, const struct log_block *b)
+static bool log_is_sane(const struct slot_table *table, const struct log_block *b)
 {
 	return (uintptr_t)b % _Alignof(struct log_block) == 0 && slot_table_has(table, b, sizeof *b) &&
 	       b->cap > sizeof *b && b->cap <= SLABS_BLOCK_MAX && slot_table_has(table, b, b->cap);
@@ -121,11 +121,11 @@ int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint
 	if (from > end || end - from != len)
 		return CSSL_E_RANGE;
 	for (const struct log_block *b = l->first; len; before = b, b = b->next) {
-		if (!is_sane(table, b) || b->base > from || (before && b->base <= before->base))
+		if (!log_is_sane(table, b) || b->base > from || (before && b->base <= before->base))
 			return CSSL_E_RANGE;
 		const uint64_t at = from - b->base;
-		if (at < room_of(b)) {
-			const size_t room = room_of(b) - (size_t)at, n = len < room ? len : room;
+		if (at < log_room_of(b)) {
+			const size_t room = log_room_of(b) - (size_t)at, n = len < room ? len : room;
 			memcpy(out, b->data + at, n);
 			out += n;
 			from += n;

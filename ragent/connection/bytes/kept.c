@@ -10,7 +10,7 @@
 #include "proto/tls_record.h"
 
 /* Move the bytes to the front of @data, which is of @cap bytes and may be the same block. */
-static void move_to(struct kept *k, struct blocks *pool, uint8_t *data, uint32_t cap)
+static void kept_move_to(struct kept *k, struct blocks *pool, uint8_t *data, uint32_t cap)
 {
 	const size_t have = k->end - k->start;
 
@@ -27,7 +27,7 @@ static void move_to(struct kept *k, struct blocks *pool, uint8_t *data, uint32_t
 }
 
 /* A new block has twice the needed length. So moving is rare, however full the queue is. */
-static int make_room(struct kept *k, struct blocks *pool, size_t len)
+static int kept_make_room(struct kept *k, struct blocks *pool, size_t len)
 {
 	const size_t have = k->end - k->start;
 	uint8_t *data = k->data;
@@ -39,13 +39,13 @@ static int make_room(struct kept *k, struct blocks *pool, size_t len)
 		return CSSL_E_TOO_LONG;
 	if (2 * (have + len) > k->cap && (data = block_take(pool, have ? 2 * (have + len) : len, &cap)) == NULL)
 		return CSSL_E_NO_MEMORY;
-	move_to(k, pool, data, cap);
+	kept_move_to(k, pool, data, cap);
 	return 0;
 }
 
 int kept_append(struct kept *k, struct blocks *pool, const uint8_t *data, size_t len, unsigned records)
 {
-	int r = make_room(k, pool, len);
+	int r = kept_make_room(k, pool, len);
 
 	if (r < 0)
 		return r;
@@ -80,7 +80,7 @@ void kept_mark_sent(struct kept *k, size_t len)
 }
 
 /* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE if the first @most bytes do not have them. */
-static int records_len(const struct kept *k, uint64_t records, size_t most, size_t *len)
+static int kept_records_len(const struct kept *k, uint64_t records, size_t most, size_t *len)
 {
 	*len = k->unit == KEPT_BYTES ? (size_t)records : 0;
 	if (k->unit == KEPT_BYTES)
@@ -99,7 +99,7 @@ int kept_mark_sent_to(struct kept *k, uint64_t record)
 	size_t len;
 
 	if (record < k->consumed_record || record > k->next_record ||
-		records_len(k, record - k->consumed_record, kept_len(k), &len) < 0)
+		kept_records_len(k, record - k->consumed_record, kept_len(k), &len) < 0)
 		return CSSL_E_RANGE;
 	k->sent = k->consumed + (uint32_t)len;
 	return 0;
@@ -132,7 +132,7 @@ int kept_consume(struct kept *k, uint64_t record)
 		return 0;
 	if (record < k->consumed_record || record > k->next_record)
 		return CSSL_E_RANGE;
-	int r = records_len(k, record - k->consumed_record, k->sent - k->consumed, &len);
+	int r = kept_records_len(k, record - k->consumed_record, k->sent - k->consumed, &len);
 	if (r < 0)
 		return r;
 	k->consumed += (uint32_t)len;
@@ -157,11 +157,11 @@ void kept_fit(struct kept *k, struct blocks *pool)
 		return;
 	uint8_t *smaller = block_take(pool, have, &cap);
 	if (smaller)
-		move_to(k, pool, smaller, cap);
+		kept_move_to(k, pool, smaller, cap);
 }
 
 /* How many complete records are in @len bytes; -1: the bytes do not end with a record. */
-static int64_t whole_records(const struct kept *k, const uint8_t *data, size_t len)
+static int64_t kept_whole_records(const struct kept *k, const uint8_t *data, size_t len)
 {
 	struct tls_record_run run;
 	struct tls_record_header bad;
@@ -179,9 +179,9 @@ int kept_restore(
 	if (k->first_record > k->consumed_record || k->consumed_record > k->next_record || consumed_len > sent_len ||
 		sent_len > len)
 		return CSSL_E_RANGE;
-	if (whole_records(k, data, sent_len) < 0 ||
-		whole_records(k, data, len) != (int64_t)(k->next_record - k->first_record) ||
-		whole_records(k, data, consumed_len) != (int64_t)(k->consumed_record - k->first_record))
+	if (kept_whole_records(k, data, sent_len) < 0 ||
+		kept_whole_records(k, data, len) != (int64_t)(k->next_record - k->first_record) ||
+		kept_whole_records(k, data, consumed_len) != (int64_t)(k->consumed_record - k->first_record))
 		return CSSL_E_RANGE;
 	if (len == 0)
 		return 0;

@@ -32,7 +32,7 @@ void ownerships_note(struct ownerships *o, const struct ownership *next)
 	o->at[o->noted++ % OWNERSHIPS_KEPT] = *next;
 }
 
-static uint64_t oldest(const struct ownerships *o)
+static uint64_t ownerships_oldest(const struct ownerships *o)
 {
 	return o->noted > OWNERSHIPS_KEPT ? o->noted - OWNERSHIPS_KEPT : 0;
 }
@@ -40,7 +40,7 @@ static uint64_t oldest(const struct ownerships *o)
 size_t ownerships_of(
 	const struct ownerships *o, const struct connection_id *id, struct ownership out[static OWNERSHIPS_LISTED])
 {
-	const uint64_t first = oldest(o);
+	const uint64_t first = ownerships_oldest(o);
 	size_t count = 0;
 
 	for (uint64_t i = o->noted; i > first && count < OWNERSHIPS_LISTED; i--) {
@@ -60,12 +60,12 @@ size_t ownerships_of(
 
 size_t ownerships_packed_len(const struct ownerships *o)
 {
-	return (size_t)(o->noted - oldest(o)) * PACKED_LEN;
+	return (size_t)(o->noted - ownerships_oldest(o)) * PACKED_LEN;
 }
 
 void ownerships_pack(const struct ownerships *o, struct wire_writer *w)
 {
-	for (uint64_t i = oldest(o); i < o->noted; i++) {
+	for (uint64_t i = ownerships_oldest(o); i < o->noted; i++) {
 		const struct ownership *one = &o->at[i % OWNERSHIPS_KEPT];
 		wire_put_bytes(w, one->connection.bytes, CONNECTION_ID_LEN);
 		wire_put_u64(w, one->since_ms);
@@ -79,7 +79,7 @@ void ownerships_pack(const struct ownerships *o, struct wire_writer *w)
 /* 0; AGENT_IS_GONE; or negative. */
 #define AGENT_IS_GONE 1
 
-static int read_one(struct wire_reader *r, const int *agents, unsigned agent_count, struct ownership *out)
+static int ownerships_read_one(struct wire_reader *r, const int *agents, unsigned agent_count, struct ownership *out)
 {
 	const uint8_t *id = wire_bytes(r, CONNECTION_ID_LEN);
 
@@ -107,12 +107,12 @@ int ownerships_unpack(struct ownerships *o, const int *agents, unsigned agent_co
 	if (len > (size_t)OWNERSHIPS_KEPT * PACKED_LEN)
 		return CSSL_E_RANGE;
 	while (wire_left(&checked) > 0) {
-		int result = read_one(&checked, agents, agent_count, &one);
+		int result = ownerships_read_one(&checked, agents, agent_count, &one);
 		if (result < 0)
 			return result;
 	}
 	while (wire_left(&r) > 0)
-		if (read_one(&r, agents, agent_count, &one) == 0)
+		if (ownerships_read_one(&r, agents, agent_count, &one) == 0)
 			ownerships_note(o, &one);
 	return 0;
 }

@@ -7,7 +7,7 @@
 #define SEQUENCE_END                                                                                                   \
 	(UINT64_C(1) << 48) /* nonces of TLS 1.2 AES-GCM have room for no more; TLS 1.3 changes keys long before */
 
-static void reach_checkpoint(struct position *p)
+static void position_reach_checkpoint(struct position *p)
 {
 	p->checkpoint = p->now;
 	p->response = POSITION_AT_CHECKPOINT;
@@ -15,7 +15,7 @@ static void reach_checkpoint(struct position *p)
 	p->response_bytes = 0;
 }
 
-static int commit_sequence(struct position *p, uint8_t flags, unsigned records)
+static int position_commit_sequence(struct position *p, uint8_t flags, unsigned records)
 {
 	if (p->stage == POSITION_HANDSHAKE)
 		return flags & FRAME_LAST_OF_WRITE_GENERATION ? CSSL_E_RANGE : 0;
@@ -34,7 +34,7 @@ static int commit_sequence(struct position *p, uint8_t flags, unsigned records)
 
 int position_commit(struct position *p, uint8_t flags, unsigned records, size_t len)
 {
-	int r = commit_sequence(p, flags, records);
+	int r = position_commit_sequence(p, flags, records);
 
 	if (r < 0)
 		return r;
@@ -45,12 +45,12 @@ int position_commit(struct position *p, uint8_t flags, unsigned records, size_t 
 		p->response_bytes += len;
 	}
 	if (flags & FRAME_CHECKPOINT)
-		reach_checkpoint(p);
+		position_reach_checkpoint(p);
 	return 0;
 }
 
 /* No record has more bytes than an offset can say. */
-static bool may_go_to(const struct position_mark *from, const struct position_mark *to, uint32_t offset)
+static bool position_may_go_to(const struct position_mark *from, const struct position_mark *to, uint32_t offset)
 {
 	if (offset > UINT16_MAX || to->client_records < from->client_records ||
 		to->read_generation < from->read_generation)
@@ -61,7 +61,7 @@ static bool may_go_to(const struct position_mark *from, const struct position_ma
 }
 
 /* More is consumed than before: something is open. */
-static void leave_checkpoint(struct position *p)
+static void position_leave_checkpoint(struct position *p)
 {
 	if (p->response == POSITION_AT_CHECKPOINT)
 		p->response = POSITION_NOTHING_DELIVERED;
@@ -77,14 +77,14 @@ int position_consume(struct position *p, const struct frame_consumed *c, uint8_t
 		.read_closed = p->now.read_closed,
 	};
 
-	if (!may_go_to(&p->now, &to, c->offset))
+	if (!position_may_go_to(&p->now, &to, c->offset))
 		return CSSL_E_RANGE;
 	const bool more = to.client_records > p->now.client_records || to.offset > p->now.offset;
 	p->now = to;
 	if (flags & FRAME_CHECKPOINT)
-		reach_checkpoint(p);
+		position_reach_checkpoint(p);
 	else if (more)
-		leave_checkpoint(p);
+		position_leave_checkpoint(p);
 	return 0;
 }
 
@@ -103,7 +103,7 @@ int position_claim(struct position *p, const Cssl__LinkLive *live)
 		.read_closed = live->read_closed ? 1 : 0,
 	};
 	if (c->server_records != p->server_records || c->write_sequence > SEQUENCE_END ||
-		!may_go_to(&p->now, &to, c->offset))
+		!position_may_go_to(&p->now, &to, c->offset))
 		return CSSL_E_MISMATCH;
 	if (!first && (c->write_generation != p->write_generation || c->write_sequence != p->write_sequence))
 		return CSSL_E_MISMATCH;
@@ -114,8 +114,8 @@ int position_claim(struct position *p, const Cssl__LinkLive *live)
 	if (first) /* records of the handshake are not part of a request */
 		p->checkpoint = to;
 	if (live->at_checkpoint)
-		reach_checkpoint(p);
+		position_reach_checkpoint(p);
 	else
-		leave_checkpoint(p);
+		position_leave_checkpoint(p);
 	return 0;
 }

@@ -7,13 +7,13 @@
 #include "ragent/connection/revival/connection_fields.h"
 #include "ragent/link/stream_fields.h"
 
-static size_t agreed_len(const struct agreed *a)
+static size_t pack_agreed_len(const struct agreed *a)
 {
 	return 2 * sizeof(uint16_t) + strlen(agreed_alpn(a)) + strlen(agreed_server_name(a)) +
 	       fields_len(agreed_rows, agreed_row_count);
 }
 
-static size_t blob_len(const struct sealed_blob *b)
+static size_t pack_blob_len(const struct sealed_blob *b)
 {
 	return b ? b->len : 0;
 }
@@ -25,12 +25,13 @@ size_t connection_packed_len(const struct connection *c)
 		     fields_len(preamble_rows, preamble_row_count);
 
 	len += TAG_COUNT * (FIELD_HEADER_LEN + FIXED_LEN_MAX) + c->endpoints.unique_id_len;
-	len += blob_len(c->now.copies.current) + blob_len(c->now.copies.pending);
-	len += c->now.agreed ? agreed_len(c->now.agreed) : 0;
-	return a ? len + a->kept.end - a->kept.start + blob_len(a->note.current) + stream_fields_len(&a->client) : len;
+	len += pack_blob_len(c->now.copies.current) + pack_blob_len(c->now.copies.pending);
+	len += c->now.agreed ? pack_agreed_len(c->now.agreed) : 0;
+	return a ? len + a->kept.end - a->kept.start + pack_blob_len(a->note.current) + stream_fields_len(&a->client)
+		 : len;
 }
 
-static void put_place(struct wire_writer *w, uint16_t tag, const struct place *p)
+static void pack_place(struct wire_writer *w, uint16_t tag, const struct place *p)
 {
 	if (!p->link)
 		return;
@@ -40,7 +41,7 @@ static void put_place(struct wire_writer *w, uint16_t tag, const struct place *p
 	wire_put_u32(w, p->stream);
 }
 
-static void put_copy(struct wire_writer *w, uint16_t tag, const struct sealed_blob *b)
+static void pack_copy(struct wire_writer *w, uint16_t tag, const struct sealed_blob *b)
 {
 	if (!b)
 		return;
@@ -50,23 +51,23 @@ static void put_copy(struct wire_writer *w, uint16_t tag, const struct sealed_bl
 	wire_put_bytes(w, b->data, b->len);
 }
 
-static void put_text(struct wire_writer *w, const char *text)
+static void pack_text(struct wire_writer *w, const char *text)
 {
 	wire_put_u16(w, (uint16_t)strlen(text));
 	wire_put_bytes(w, text, strlen(text));
 }
 
-static void put_agreed(struct wire_writer *w, const struct agreed *a)
+static void pack_agreed(struct wire_writer *w, const struct agreed *a)
 {
 	if (!a)
 		return;
-	field_begin(w, TAG_AGREED, agreed_len(a));
-	put_text(w, agreed_alpn(a));
-	put_text(w, agreed_server_name(a));
+	field_begin(w, TAG_AGREED, pack_agreed_len(a));
+	pack_text(w, agreed_alpn(a));
+	pack_text(w, agreed_server_name(a));
 	fields_write(w, a, agreed_rows, agreed_row_count);
 }
 
-static void put_busy(struct wire_writer *w, const struct busy_part *a)
+static void pack_busy(struct wire_writer *w, const struct busy_part *a)
 {
 	const struct kept *k = &a->kept;
 
@@ -76,7 +77,7 @@ static void put_busy(struct wire_writer *w, const struct busy_part *a)
 	wire_put_u32(w, k->sent - k->start);
 	if (k->data)
 		wire_put_bytes(w, k->data + k->start, k->end - k->start);
-	put_place(w, TAG_FROZEN, &a->frozen);
+	pack_place(w, TAG_FROZEN, &a->frozen);
 	if (a->note.current)
 		field_write(w, TAG_DOWNLOAD, a->note.current->data, a->note.current->len);
 	if (a->preamble) {
@@ -87,7 +88,7 @@ static void put_busy(struct wire_writer *w, const struct busy_part *a)
 }
 
 /* In the new process it gets an empty busy part. */
-static void put_compact(struct wire_writer *w, const struct connection *c)
+static void pack_compact(struct wire_writer *w, const struct connection *c)
 {
 	const struct busy_part nothing = { .kept = connection_kept(c) };
 
@@ -99,14 +100,14 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 	fields_write(w, c, connection_rows, connection_row_count);
 	field_begin(w, TAG_LISTENER, sizeof(uint32_t));
 	wire_put_u32(w, (uint32_t)(c->front - c->home->shared->fronts));
-	put_place(w, TAG_CURRENT, &c->now.current);
+	pack_place(w, TAG_CURRENT, &c->now.current);
 	if (c->endpoints.unique_id)
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	put_copy(w, TAG_COPY, c->now.copies.current);
-	put_copy(w, TAG_COPY_PENDING, c->now.copies.pending);
-	put_agreed(w, c->now.agreed);
+	pack_copy(w, TAG_COPY, c->now.copies.current);
+	pack_copy(w, TAG_COPY_PENDING, c->now.copies.pending);
+	pack_agreed(w, c->now.agreed);
 	if (c->busy)
-		put_busy(w, c->busy);
+		pack_busy(w, c->busy);
 	else
-		put_compact(w, c);
+		pack_compact(w, c);
 }

@@ -44,7 +44,7 @@ static bool blob_is_whole(const struct slot_table *t, const struct sealed_blob *
  * on counts. */
 enum has { HAS_NO_STATE, HAS_BEGUN, HAS_CLEAR, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY, HAS_ENDED };
 
-static enum has has_in(enum connection_state state)
+static enum has restored_has(enum connection_state state)
 {
 	static const enum has rows[CONNECTION_STATE_COUNT] = {
 		[CONNECTION_PROXY] = HAS_BEGUN,
@@ -64,11 +64,11 @@ static enum has has_in(enum connection_state state)
 	return state < CONNECTION_STATE_COUNT ? rows[state] : HAS_NO_STATE;
 }
 
-static bool has_agent(const struct connection *c)
+static bool restored_has_agent(const struct connection *c)
 {
-	if (has_in(c->now.state) == HAS_CLEAR && c->now.account.stream.agent == NO_AGENT)
-		return false; /* it waits for one (take_image()) */
-	return has_in(c->now.state) > HAS_BEGUN && has_in(c->now.state) < HAS_COPY;
+	if (restored_has(c->now.state) == HAS_CLEAR && c->now.account.stream.agent == NO_AGENT)
+		return false; /* it waits for one (restored_take_image()) */
+	return restored_has(c->now.state) > HAS_BEGUN && restored_has(c->now.state) < HAS_COPY;
 }
 
 static bool waits_for_banner(const struct connection *c)
@@ -82,23 +82,23 @@ static bool is_before_its_keys(const struct connection *c)
 	return c->now.position.stage == POSITION_HANDSHAKE && !c->now.copies.current && !c->now.agreed;
 }
 
-static bool is_live(const struct connection *c)
+static bool restored_is_live(const struct connection *c)
 {
 	return c->now.position.stage == POSITION_LIVE && c->now.epoch != 0;
 }
 
 /* Are these values that a saved connection can have? Later code takes them for granted. */
-static bool fits_its_state(const struct connection *c)
+static bool restored_fits_its_state(const struct connection *c)
 {
-	switch (has_in(c->now.state)) {
+	switch (restored_has(c->now.state)) {
 	case HAS_BEGUN: return is_before_its_keys(c) && c->now.position.server_records == 0;
 	case HAS_CLEAR:
 		return is_before_its_keys(c) && c->now.position.server_records == 0 && c->now.epoch == 0 &&
-		       connection_is_in_clear(c) && (has_agent(c) || waits_for_banner(c));
+		       connection_is_in_clear(c) && (restored_has_agent(c) || waits_for_banner(c));
 	case HAS_HANDSHAKE: return is_before_its_keys(c) && c->now.epoch != 0;
-	case HAS_ADOPTER: return is_live(c) && c->now.copies.current;
-	case HAS_OWNER: return is_live(c) && c->now.owner != NO_AGENT;
-	case HAS_COPY: return is_live(c) && c->now.copies.current && c->now.server_side == SERVER_OPEN;
+	case HAS_ADOPTER: return restored_is_live(c) && c->now.copies.current;
+	case HAS_OWNER: return restored_is_live(c) && c->now.owner != NO_AGENT;
+	case HAS_COPY: return restored_is_live(c) && c->now.copies.current && c->now.server_side == SERVER_OPEN;
 	case HAS_ENDED: return !c->now.copies.current;
 	case HAS_NO_STATE: return false;
 	}
@@ -110,20 +110,20 @@ static bool names_its_stream(const struct connection_home *home, const struct co
 {
 	const int16_t agent = c->now.account.stream.agent;
 
-	return !has_agent(c) || (agent >= 0 && (unsigned)agent < agents_count(home->shared->agents));
+	return !restored_has_agent(c) || (agent >= 0 && (unsigned)agent < agents_count(home->shared->agents));
 }
 
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
  * writes. */
-static bool is_readable(const struct connection_home *home, const struct connection *c)
+static bool restored_is_readable(const struct connection_home *home, const struct connection *c)
 {
 	const struct slot_table *t = home->table;
 	const struct endpoints *e = &c->endpoints;
 
 	/* of one that has ended nothing more is read */
-	const bool tail_fits = c->now.tail != TAIL_VIOLATION || has_in(c->now.state) == HAS_ENDED;
+	const bool tail_fits = c->now.tail != TAIL_VIOLATION || restored_has(c->now.state) == HAS_ENDED;
 
-	return c->slot.front < home->shared->front_count && tail_fits && fits_its_state(c) &&
+	return c->slot.front < home->shared->front_count && tail_fits && restored_fits_its_state(c) &&
 	       names_its_stream(home, c) && (!c->now.copies.current || blob_is_whole(t, c->now.copies.current)) &&
 	       (!c->now.agreed || names_are_whole(t, c->now.agreed)) &&
 	       (e->unique_id_len == 0 || slot_table_has(t, e->unique_id, e->unique_id_len));
@@ -131,7 +131,7 @@ static bool is_readable(const struct connection_home *home, const struct connect
 
 /* --- the connection --- */
 
-static int find_image(struct restored *r)
+static int restored_find_image(struct restored *r)
 {
 	const struct trail *t = r->slot->trail;
 
@@ -145,7 +145,7 @@ static int find_image(struct restored *r)
 }
 
 /* An agent that was told to freeze the connection may do so later, or never: it is its owner until then. */
-static void wait_for_agent(struct restored *r)
+static void restored_wait_for_agent(struct restored *r)
 {
 	struct connection *c = &r->c;
 
@@ -155,9 +155,9 @@ static void wait_for_agent(struct restored *r)
 	c->now.state = CONNECTION_REATTACHING;
 }
 
-static void take_preamble(struct restored *r, const struct preamble_now *p)
+static void restored_take_preamble(struct restored *r, const struct preamble_now *p)
 {
-	const bool is_clear = has_in(r->c.now.state) == HAS_CLEAR;
+	const bool is_clear = restored_has(r->c.now.state) == HAS_CLEAR;
 
 	r->preamble = (struct preamble){ .now.hello_ms = is_clear ? 0 : p->hello_ms };
 	r->busy.preamble = is_clear || p->hello_ms ? &r->preamble : NULL;
@@ -170,7 +170,7 @@ static void take_preamble(struct restored *r, const struct preamble_now *p)
 	r->busy.kept.unit = KEPT_BYTES;
 }
 
-static void take_busy(struct restored *r)
+static void restored_take_busy(struct restored *r)
 {
 	const struct trail_image *image = r->image;
 
@@ -181,11 +181,11 @@ static void take_busy(struct restored *r)
 		r->busy.note.current = image->download;
 	if (r->c.now.state == CONNECTION_REATTACHING)
 		r->c.now.state = image->resumes;
-	take_preamble(r, &image->preamble);
+	restored_take_preamble(r, &image->preamble);
 }
 
 /* As it was, with pointers of this process. 0, or CSSL_E_RANGE. */
-static int take_image(struct restored *r)
+static int restored_take_image(struct restored *r)
 {
 	struct connection *out = &r->c;
 
@@ -197,12 +197,12 @@ static int take_image(struct restored *r)
 	const bool had_agent = out->now.current.link || out->now.state == CONNECTION_REATTACHING;
 	out->busy = &r->busy;
 	if (r->image)
-		take_busy(r);
-	if (has_in(out->now.state) == HAS_CLEAR && !had_agent)
+		restored_take_busy(r);
+	if (restored_has(out->now.state) == HAS_CLEAR && !had_agent)
 		out->now.account.stream.agent = NO_AGENT;
 	if (mutant("record-not-restored") && out->now.position.write_sequence)
 		out->now.position.write_sequence--;
-	if (!is_readable(r->home, out))
+	if (!restored_is_readable(r->home, out))
 		return CSSL_E_RANGE;
 	out->home = r->home;
 	out->front = &r->home->shared->fronts[out->slot.front];
@@ -214,8 +214,8 @@ static int take_image(struct restored *r)
 		out->endpoints.unique_id = NULL;
 	if (out->now.state != CONNECTION_HANDSHAKING)
 		out->now.handshaking_at = NO_AGENT;
-	if (has_agent(out))
-		wait_for_agent(r);
+	if (restored_has_agent(out))
+		restored_wait_for_agent(r);
 	else
 		out->now.affinity_agent = NO_AGENT;
 	out->now.attempts = 0;
@@ -226,21 +226,21 @@ static int take_image(struct restored *r)
 }
 
 /* Those of a compact connection were compared with its slot when the descriptors were sorted. */
-static int get_counts(const struct restored *r, struct tcp_counts *out)
+static int restored_get_counts(const struct restored *r, struct tcp_counts *out)
 {
 	*out = (struct tcp_counts){ .read = r->slot->bytes_read, .written = r->slot->bytes_written };
 	return r->image ? tcp_counts_get(r->slot->fd, out) : 0;
 }
 
-static int look_at(struct restored *r)
+static int restored_look_at(struct restored *r)
 {
 	struct tcp_counts counts;
-	int result = find_image(r);
+	int result = restored_find_image(r);
 
 	if (result == 0)
-		result = take_image(r);
+		result = restored_take_image(r);
 	if (result == 0)
-		result = get_counts(r, &counts);
+		result = restored_get_counts(r, &counts);
 	return result == 0 ? restored_take_bytes(r, &counts) : result;
 }
 
@@ -248,7 +248,7 @@ static int look_at(struct restored *r)
 
 /* Both processes have the same cluster file, so a number means the same in both. @fd is owned from now on. On 0 the
  * newest connection is this one, in memory of this life. */
-static int unpack_image(struct connection_home *home, const struct connection *image, int fd)
+static int restored_unpack(struct connection_home *home, const struct connection *image, int fd)
 {
 	const size_t cap = connection_packed_len(image);
 	uint8_t *packed = malloc(cap);
@@ -265,7 +265,7 @@ static int unpack_image(struct connection_home *home, const struct connection *i
 }
 
 /* In memory of this life from now on, so that it outlives this process, too. */
-static void take_up(const struct restored *r, struct connection *c)
+static void restored_take_up(const struct restored *r, struct connection *c)
 {
 	c->now.account.stream = r->c.now.account.stream;
 	c->busy->resumes = r->busy.resumes;
@@ -275,27 +275,27 @@ static void take_up(const struct restored *r, struct connection *c)
 	connection_save(c);
 }
 
-static int restore_image(const struct restoring *all, struct table_slot *s, enum slot_state was)
+static int restored_make(const struct restoring *all, struct table_slot *s, enum slot_state was)
 {
 	struct connection_home *home = all->home;
 	struct restored r = { .home = home, .slot = s, .was = was, .read_last = all->read_last };
-	int result = look_at(&r);
+	int result = restored_look_at(&r);
 
 	if (result == 0 && connection_fault_at(&r.c, "slot.restoring") == FAULT_DROP)
 		result = CSSL_E_RANGE;
 	if (result < 0)
 		close(s->fd);
 	else
-		result = unpack_image(home, &r.c, s->fd);
+		result = restored_unpack(home, &r.c, s->fd);
 	if (result == 0)
-		take_up(&r, home->connections); /* the newest */
+		restored_take_up(&r, home->connections); /* the newest */
 	free(r.input);
 	free(r.owed);
 	return result;
 }
 
 /* If the socket is closed meanwhile, it resets: a FIN could pass for the end of an answer (law 8). */
-static void end_by_reset(int fd, bool on)
+static void restored_end_by_reset(int fd, bool on)
 {
 	const struct linger at_once = { .l_onoff = on };
 
@@ -317,15 +317,15 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 	const enum slot_state was = table_slot_state(s);
 
 	table_slot_restore(s);
-	end_by_reset(s->fd, true);
-	int r = restore_image(all, s, was);
+	restored_end_by_reset(s->fd, true);
+	int r = restored_make(all, s, was);
 	table_slot_to(s, SLOT_FREE);
 	if (r < 0) {
 		log_paced(LOG_WARNING, NULL, "connection not restored", "cause=%s", error_text(r));
 		count_not_restored(fates);
 		return;
 	}
-	end_by_reset(connection_fd(home->connections), false);
+	restored_end_by_reset(connection_fd(home->connections), false);
 	struct connection *c = home->connections; /* the newest */
 	connection_go_on(c);
 	connection_reattach_if_up(c);

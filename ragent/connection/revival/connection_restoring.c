@@ -25,7 +25,7 @@
 /* Bytes passed so short ago, the pause included. */
 #define ACTIVE_LATELY_MS 1000u
 
-static struct table_slot *next_slot(struct restoring *all)
+static struct table_slot *restoring_next_slot(struct restoring *all)
 {
 	struct slot_table *t = all->home->table;
 
@@ -33,18 +33,18 @@ static struct table_slot *next_slot(struct restoring *all)
 }
 
 /* The active ones, then those that are left. */
-static struct table_slot *next_in_order(struct restoring *all)
+static struct table_slot *restoring_next_in_order(struct restoring *all)
 {
-	struct table_slot *s = next_slot(all);
+	struct table_slot *s = restoring_next_slot(all);
 
 	if (s || all->pass == PASS_OF_ALL)
 		return s;
 	all->pass = PASS_OF_ALL;
 	all->walk = (struct slot_walk){ 0 };
-	return next_slot(all);
+	return restoring_next_slot(all);
 }
 
-static bool is_due(const struct restoring *all, const struct table_slot *s)
+static bool restoring_is_due(const struct restoring *all, const struct table_slot *s)
 {
 	const struct connection *c = container_of(s, struct connection, slot);
 
@@ -52,7 +52,7 @@ static bool is_due(const struct restoring *all, const struct table_slot *s)
 }
 
 /* Did the process before read bytes of this client that are in no log, but in its worker's read buffer? */
-static bool has_unlogged(const struct connection_home *home, const struct table_slot *s)
+static bool restoring_has_unlogged(const struct connection_home *home, const struct table_slot *s)
 {
 	const struct trail *t = s->trail;
 	struct tcp_counts counts;
@@ -62,15 +62,15 @@ static bool has_unlogged(const struct connection_home *home, const struct table_
 	       counts.read != byte_log_end(&t->log);
 }
 
-static void restore_read_last(struct restoring *all)
+static void restoring_restore_read_last(struct restoring *all)
 {
 	struct connection_home *home = all->home;
 	const uint8_t *buffers = home->shared->notes->outliving.read_buffers;
 	struct table_slot *s;
 
 	all->read_last = buffers ? buffers + (size_t)worker_index(home->worker) * WORKER_READ_BUFFER_LEN : NULL;
-	while ((s = next_slot(all)) != NULL) {
-		if (has_unlogged(home, s))
+	while ((s = restoring_next_slot(all)) != NULL) {
+		if (restoring_has_unlogged(home, s))
 			connection_restore(all, s);
 		notes_beat_all(home->shared->notes);
 	}
@@ -78,7 +78,7 @@ static void restore_read_last(struct restoring *all)
 	all->walk = (struct slot_walk){ 0 };
 }
 
-static void end(struct restoring *all)
+static void restoring_end(struct restoring *all)
 {
 	struct connection_home *home = all->home;
 
@@ -91,17 +91,17 @@ static void end(struct restoring *all)
 	home->on_restored(home);
 }
 
-static void restore(struct restoring *all, struct table_slot *s)
+static void restoring_restore(struct restoring *all, struct table_slot *s)
 {
 	struct connection_home *home = all->home;
 
-	if (is_due(all, s) && table_slot_has_all(s) && s->fd >= 0)
+	if (restoring_is_due(all, s) && table_slot_has_all(s) && s->fd >= 0)
 		connection_restore(all, s);
 	notes_beat(home->shared->notes, 1 + worker_index(home->worker));
 }
 
 /* All slots are behind it. 1, or 0: there is no more. */
-static bool forget_some(struct restoring *all)
+static bool restoring_forget_some(struct restoring *all)
 {
 	const unsigned worker = worker_index(all->home->worker);
 
@@ -110,7 +110,7 @@ static bool forget_some(struct restoring *all)
 }
 
 /* With busy clients a turn is long, and those whose connections are left wait, too. */
-static uint64_t slice_ns(const struct restoring *all, uint64_t now_ns)
+static uint64_t restoring_slice_ns(const struct restoring *all, uint64_t now_ns)
 {
 	const uint64_t other_ns = now_ns - all->stopped_ns;
 
@@ -119,16 +119,16 @@ static uint64_t slice_ns(const struct restoring *all, uint64_t now_ns)
 	return other_ns < SLICE_MOST_NS ? other_ns : SLICE_MOST_NS;
 }
 
-static void restore_some(struct restoring *all)
+static void restoring_restore_some(struct restoring *all)
 {
-	const uint64_t now_ns = notes_now_ns(), end_ns = now_ns + slice_ns(all, now_ns);
+	const uint64_t now_ns = notes_now_ns(), end_ns = now_ns + restoring_slice_ns(all, now_ns);
 
 	while (notes_now_ns() < end_ns && fault_at("slot.next", NULL, NULL) != FAULT_DROP) {
-		struct table_slot *s = next_in_order(all);
+		struct table_slot *s = restoring_next_in_order(all);
 		if (s) {
-			restore(all, s);
-		} else if (!forget_some(all)) {
-			end(all);
+			restoring_restore(all, s);
+		} else if (!restoring_forget_some(all)) {
+			restoring_end(all);
 			return;
 		}
 	}
@@ -137,7 +137,7 @@ static void restore_some(struct restoring *all)
 }
 
 /* Once in a turn, so that the loop sees what came. */
-static void on_next(struct turn_end *t)
+static void restoring_on_next(struct turn_end *t)
 {
 	struct restoring *all = container_of(t, struct restoring, next);
 	struct worker *w = all->home->worker;
@@ -147,7 +147,7 @@ static void on_next(struct turn_end *t)
 		return;
 	}
 	all->turn = worker_turn(w);
-	restore_some(all);
+	restoring_restore_some(all);
 }
 
 void connection_restore_rest(struct connection_home *home)
@@ -157,9 +157,9 @@ void connection_restore_rest(struct connection_home *home)
 
 	if (!all)
 		return;
-	while ((s = next_in_order(all)) != NULL)
-		restore(all, s);
-	end(all);
+	while ((s = restoring_next_in_order(all)) != NULL)
+		restoring_restore(all, s);
+	restoring_end(all);
 }
 
 int connection_restore_begin(struct connection_home *home)
@@ -169,9 +169,9 @@ int connection_restore_begin(struct connection_home *home)
 	if (!all)
 		return CSSL_E_NO_MEMORY;
 	all->home = home;
-	all->next.fn = on_next;
+	all->next.fn = restoring_on_next;
 	home->restoring = all;
-	restore_read_last(all);
+	restoring_restore_read_last(all);
 	worker_at_turn_end(home->worker, &all->next);
 	return 0;
 }

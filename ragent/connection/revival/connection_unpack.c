@@ -32,7 +32,7 @@ struct parsed {
 	uint32_t kept_consumed, kept_sent;
 };
 
-static int map_agent(const struct parsed *p, int16_t *agent)
+static int unpack_agent(const struct parsed *p, int16_t *agent)
 {
 	const unsigned count = p->map ? p->map->agent_count : agents_count(connection_agents(p->c));
 
@@ -45,7 +45,7 @@ static int map_agent(const struct parsed *p, int16_t *agent)
 	return 0;
 }
 
-static int take_listener(struct parsed *p, const struct field_item *item)
+static int unpack_listener(struct parsed *p, const struct field_item *item)
 {
 	const struct ragent_shared *shared = p->c->home->shared;
 	const size_t count = p->map ? p->map->front_count : shared->front_count;
@@ -57,14 +57,14 @@ static int take_listener(struct parsed *p, const struct field_item *item)
 	return r;
 }
 
-static int take_place(struct parsed *p, const struct field_item *item, struct place *place)
+static int unpack_place(struct parsed *p, const struct field_item *item, struct place *place)
 {
 	struct wire_reader r = wire_reader(item->value, item->len);
 	int16_t agent = (int16_t)wire_u16(&r);
 	uint16_t worker = wire_u16(&r);
 	uint32_t stream = wire_u32(&r);
 
-	if (wire_reader_end(&r) < 0 || place->link || map_agent(p, &agent) < 0 || agent == NO_AGENT ||
+	if (wire_reader_end(&r) < 0 || place->link || unpack_agent(p, &agent) < 0 || agent == NO_AGENT ||
 		worker >= p->c->home->links.of[agent].count)
 		return CSSL_E_MISMATCH;
 	struct link *l = p->c->home->links.of[agent].at[worker];
@@ -76,7 +76,7 @@ static int take_place(struct parsed *p, const struct field_item *item, struct pl
 	return 0;
 }
 
-static int take_unique_id(struct parsed *p, const struct field_item *item)
+static int unpack_unique_id(struct parsed *p, const struct field_item *item)
 {
 	const struct proxy_header h = {
 		.command = PROXY_PROXIED, .unique_id = item->value, .unique_id_len = (uint8_t)item->len
@@ -87,7 +87,7 @@ static int take_unique_id(struct parsed *p, const struct field_item *item)
 	return connection_take_header(p->c, &h);
 }
 
-static int take_copy(struct parsed *p, const struct field_item *item)
+static int unpack_copy(struct parsed *p, const struct field_item *item)
 {
 	struct wire_reader r = wire_reader(item->value, item->len);
 	uint32_t read_generation = wire_u32(&r), write_generation = wire_u32(&r);
@@ -102,7 +102,7 @@ static int take_copy(struct parsed *p, const struct field_item *item)
 				     : copies_offer(&p->c->now.copies, from, &o);
 }
 
-static int take_agreed(struct parsed *p, const struct field_item *agreed)
+static int unpack_agreed(struct parsed *p, const struct field_item *agreed)
 {
 	struct wire_reader r = wire_reader(agreed->value, agreed->len);
 	const size_t alpn_len = wire_u16(&r);
@@ -119,7 +119,7 @@ static int take_agreed(struct parsed *p, const struct field_item *agreed)
 	return result < 0 ? result : 0;
 }
 
-static int take_preamble(struct parsed *p, const struct field_item *preamble)
+static int unpack_preamble(struct parsed *p, const struct field_item *preamble)
 {
 	struct busy_part *a = p->c->busy;
 	struct wire_reader r = wire_reader(preamble->value, preamble->len);
@@ -137,7 +137,7 @@ static int take_preamble(struct parsed *p, const struct field_item *preamble)
 	return result < 0 ? result : 0;
 }
 
-static int take_kept(struct parsed *p, const struct field_item *item)
+static int unpack_kept(struct parsed *p, const struct field_item *item)
 {
 	struct wire_reader r = wire_reader(item->value, item->len);
 
@@ -148,26 +148,26 @@ static int take_kept(struct parsed *p, const struct field_item *item)
 	return p->kept ? 0 : CSSL_E_TRUNCATED;
 }
 
-static int take(struct parsed *p, const struct field_item *item)
+static int unpack_item(struct parsed *p, const struct field_item *item)
 {
 	switch (item->tag) {
-	case TAG_LISTENER: return take_listener(p, item);
-	case TAG_CURRENT: return take_place(p, item, &p->c->now.current);
-	case TAG_FROZEN: return take_place(p, item, &p->c->busy->frozen);
-	case TAG_UNIQUE_ID: return take_unique_id(p, item);
+	case TAG_LISTENER: return unpack_listener(p, item);
+	case TAG_CURRENT: return unpack_place(p, item, &p->c->now.current);
+	case TAG_FROZEN: return unpack_place(p, item, &p->c->busy->frozen);
+	case TAG_UNIQUE_ID: return unpack_unique_id(p, item);
 	case TAG_COPY:
-	case TAG_COPY_PENDING: return take_copy(p, item);
+	case TAG_COPY_PENDING: return unpack_copy(p, item);
 	case TAG_DOWNLOAD: return note_set(&p->c->busy->note, &p->c->home->blocks, item->value, item->len);
-	case TAG_AGREED: return take_agreed(p, item);
-	case TAG_PREAMBLE: return take_preamble(p, item);
-	case TAG_KEPT: return take_kept(p, item);
+	case TAG_AGREED: return unpack_agreed(p, item);
+	case TAG_PREAMBLE: return unpack_preamble(p, item);
+	case TAG_KEPT: return unpack_kept(p, item);
 	case TAG_INPUT:
 	case TAG_OUTPUT: return stream_fields_take(&p->left, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT }, item);
 	default: return CSSL_E_VERSION;
 	}
 }
 
-static int parse(struct parsed *p, const uint8_t *in, size_t len)
+static int unpack_parse(struct parsed *p, const uint8_t *in, size_t len)
 {
 	struct wire_reader r = wire_reader(in, len);
 	struct field_item item;
@@ -178,7 +178,7 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 		if (result == FIELD_OTHER)
 			result = field_store(p->c->busy, busy_rows, busy_row_count, &item);
 		if (result == FIELD_OTHER)
-			result = take(p, &item);
+			result = unpack_item(p, &item);
 		if (result < 0)
 			return result;
 	}
@@ -187,7 +187,7 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 	return result < 0 ? result : 0;
 }
 
-static int map_agents(const struct parsed *p)
+static int unpack_agents(const struct parsed *p)
 {
 	struct connection *c = p->c;
 	int16_t *agents[] = { &c->now.handshake_agent, &c->now.owner, &c->now.affinity_agent, &c->now.handshaking_at,
@@ -195,14 +195,14 @@ static int map_agents(const struct parsed *p)
 	int r = 0, targeted = c->now.move_target != NO_AGENT;
 
 	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
-		r = map_agent(p, agents[i]);
+		r = unpack_agent(p, agents[i]);
 	/* if the target no longer exists, the owner gets it back when it has frozen it */
 	if (r == 0 && targeted && c->now.move_target == NO_AGENT && c->now.current.link)
 		c->now.move_target = (int16_t)link_agent(c->now.current.link);
 	return r;
 }
 
-static bool has_a_place(const struct connection *c)
+static bool unpack_has_a_place(const struct connection *c)
 {
 	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_HANDSHAKING:
@@ -214,36 +214,36 @@ static bool has_a_place(const struct connection *c)
 	}
 }
 
-static bool address_is_whole(const struct client_address *a)
+static bool unpack_address_is_whole(const struct client_address *a)
 {
 	return a->len == 0 || a->len == 4 || a->len == 16;
 }
 
 /* A connection in clear has a place while its agent can be reached, and never an epoch. */
-static bool is_consistent(const struct connection *c)
+static bool unpack_is_consistent(const struct connection *c)
 {
 	if (c->now.state == CONNECTION_CLOSING)
 		return false;
 	if (connection_speaks_clear(c))
 		return c->busy->preamble && (c->now.current.link || c->now.state == CONNECTION_PREAMBLE);
-	return has_a_place(c) == (c->now.current.link != NULL) && !(has_a_place(c) && c->now.epoch == 0);
+	return unpack_has_a_place(c) == (c->now.current.link != NULL) && !(unpack_has_a_place(c) && c->now.epoch == 0);
 }
 
-static int check(const struct parsed *p)
+static int unpack_check(const struct parsed *p)
 {
 	const struct connection *c = p->c;
 
-	if (!c->front || !is_consistent(c))
+	if (!c->front || !unpack_is_consistent(c))
 		return CSSL_E_MISMATCH;
 	if (p->left.output_len > c->now.queued || c->now.account.frames_told > c->now.account.frames ||
-		!address_is_whole(&c->endpoints.client) || !address_is_whole(&c->endpoints.server))
+		!unpack_address_is_whole(&c->endpoints.client) || !unpack_address_is_whole(&c->endpoints.server))
 		return CSSL_E_RANGE;
 	if ((c->now.state == CONNECTION_ADOPTING || c->now.state == CONNECTION_RESTING) && !c->now.copies.current)
 		return CSSL_E_MISMATCH; /* without a copy no agent can adopt it */
 	return 0;
 }
 
-static int restore_kept(struct parsed *p)
+static int unpack_restore_kept(struct parsed *p)
 {
 	struct connection *c = p->c;
 	struct kept *k = &c->busy->kept;
@@ -253,11 +253,11 @@ static int restore_kept(struct parsed *p)
 }
 
 /* The steps that may fail. */
-static int apply(struct parsed *p, int fd)
+static int unpack_apply(struct parsed *p, int fd)
 {
 	struct connection *c = p->c;
 	struct tcp_counts counts;
-	int r = restore_kept(p);
+	int r = unpack_restore_kept(p);
 
 	if (r == 0 && connection_shakes_hands(c)) {
 		c->busy->place.holder = c;
@@ -283,7 +283,7 @@ static int apply(struct parsed *p, int fd)
 	return r;
 }
 
-static void count(struct connection *c)
+static void unpack_count(struct connection *c)
 {
 	int agent = c->now.affinity_agent, handshake = c->now.handshaking_at;
 
@@ -303,17 +303,17 @@ int connection_unpack(
 {
 	struct parsed p = { .c = connection_create(home, NULL), .map = map };
 
-	int r = p.c ? parse(&p, in, len) : CSSL_E_NO_MEMORY;
+	int r = p.c ? unpack_parse(&p, in, len) : CSSL_E_NO_MEMORY;
 	if (r == 0)
-		r = map_agents(&p);
+		r = unpack_agents(&p);
 	if (r == 0)
-		r = check(&p);
+		r = unpack_check(&p);
 	if (r == 0)
-		r = apply(&p, fd);
+		r = unpack_apply(&p, fd);
 	else
 		close(fd);
 	if (r == 0) {
-		count(p.c);
+		unpack_count(p.c);
 		return 0;
 	}
 	if (p.c) {

@@ -10,7 +10,7 @@
 
 /* Bytes that the process before had read and not logged when it died: it was reading this connection. In the read
  * buffer they are behind those that were logged and not used. */
-static int take_unlogged(struct restored *r, uint64_t end, size_t count)
+static int restored_take_unlogged(struct restored *r, uint64_t end, size_t count)
 {
 	const uint64_t used = r->slot->bytes_read;
 
@@ -32,7 +32,7 @@ static void restored_keep_nothing(struct restored *r)
 }
 
 /* From the first kept byte on. 0 or negative. */
-static int find_input(struct restored *r, uint64_t read)
+static int restored_find_input(struct restored *r, uint64_t read)
 {
 	const uint64_t from = r->image->first_byte, end = byte_log_end(&r->trail->log);
 
@@ -43,11 +43,11 @@ static int find_input(struct restored *r, uint64_t read)
 	if (!r->input)
 		return CSSL_E_NO_MEMORY;
 	int result = byte_log_copy(&r->trail->log, r->home->table, from, r->input, r->input_len);
-	return result < 0 ? result : take_unlogged(r, end, (size_t)(read - end));
+	return result < 0 ? result : restored_take_unlogged(r, end, (size_t)(read - end));
 }
 
 /* Bytes of the first @records records. 0 or CSSL_E_RANGE. */
-static int records_len(const struct restored *r, uint64_t records, size_t *out)
+static int restored_records_len(const struct restored *r, uint64_t records, size_t *out)
 {
 	size_t len = 0;
 
@@ -63,7 +63,7 @@ static int records_len(const struct restored *r, uint64_t records, size_t *out)
 
 /* In clear, all that fits into a window behind what the agent has read. What it has got, it tells later. Until the
  * banner has come, nothing goes to the agent. */
-static int take_bytes(struct restored *r)
+static int restored_take_clear(struct restored *r)
 {
 	const uint64_t first = r->image->first_record;
 	const size_t window = r->busy.resumes == CONNECTION_RELAYED ? connection_window(&r->c) : FRAME_PREAMBLE_WINDOW;
@@ -88,14 +88,14 @@ static int take_bytes(struct restored *r)
 
 /* Whole records, not more than a window of them, are kept. The others are the next input. The owner tells later what it
  * got. */
-static int take_records(struct restored *r)
+static int restored_take_records(struct restored *r)
 {
 	const uint64_t first = r->image->first_record, consumed = r->c.now.position.now.client_records;
 	struct tls_record_run run = { 0 };
 	struct tls_record_header bad;
 	size_t consumed_len;
 
-	if (consumed < first || records_len(r, consumed - first, &consumed_len) < 0)
+	if (consumed < first || restored_records_len(r, consumed - first, &consumed_len) < 0)
 		return CSSL_E_RANGE;
 	const size_t most = consumed_len + connection_window(&r->c);
 	const bool keeps_records = r->c.now.state != CONNECTION_PROXY && r->c.now.state != CONNECTION_HELLO;
@@ -118,11 +118,11 @@ static int take_records(struct restored *r)
 
 static int restored_take_input(struct restored *r, uint64_t read)
 {
-	int result = find_input(r, read);
+	int result = restored_find_input(r, read);
 
 	if (result < 0)
 		return result;
-	return connection_is_in_clear(&r->c) ? take_bytes(r) : take_records(r);
+	return connection_is_in_clear(&r->c) ? restored_take_clear(r) : restored_take_records(r);
 }
 
 static int restored_take_owed(struct restored *r, uint64_t written)
