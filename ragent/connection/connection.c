@@ -6,14 +6,15 @@
 
 #include "conf/memory.h"
 #include "net/container_of.h"
+#include "net/prefetch.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_adoption.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_life.h"
 #include "ragent/connection/connection_preamble.h"
-#include "ragent/connection/connection_saved.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
+#include "ragent/connection/trail.h"
 
 const struct connection_id *connection_identity(const struct connection *c)
 {
@@ -209,6 +210,18 @@ void connection_close_compact(struct connection *c, enum connection_end_how how)
 }
 
 /* --- all of it --- */
+
+void connection_foresee_frame(const void *holder, enum framed_distance distance)
+{
+	const struct connection *c = holder;
+
+	if (distance == FRAMED_LATER) {
+		prefetch(c, sizeof *c);
+		return;
+	}
+	prefetch(c->busy, sizeof *c->busy);
+	prefetch(c->slot.trail, sizeof(struct trail));
+}
 
 struct connection *connection_create(struct connection_home *home, struct front *front)
 {

@@ -7,7 +7,6 @@
 #include "net/audit.h"
 #include "net/log.h"
 #include "net/mutant.h"
-#include "net/prefetch.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_adoption.h"
@@ -19,7 +18,6 @@
 #include "ragent/connection/connection_order.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
-#include "ragent/connection/trail.h"
 
 /* --- records --- */
 
@@ -186,26 +184,14 @@ static int agent_keep_agreed(struct connection *c, const Cssl__Handshake *h)
 {
 	if (!h)
 		return 0;
-	if (c->now.agreed || h->session_id.len > SESSION_ID_LEN ||
-		(h->family_id.len && h->family_id.len != FAMILY_ID_LEN) ||
-		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
+	if (c->now.agreed)
 		return CSSL_E_RANGE;
-	struct agreed *a;
-	int r = agreed_create(&c->home->blocks, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
+	int r = agreed_read(&c->home->blocks, h, &c->now.agreed);
 	if (r < 0)
 		return r;
-	a->protocol_version = (uint16_t)h->protocol_version;
-	a->cipher_suite = (uint16_t)h->cipher_suite;
-	a->resumed = h->resumed ? 1 : 0;
-	a->session_id_len = (uint8_t)h->session_id.len;
-	if (h->session_id.len)
-		memcpy(a->session_id, h->session_id.data, h->session_id.len);
-	if (h->family_id.len)
-		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
-	if (h->ja4.len)
-		memcpy(&a->ja4, h->ja4.data, sizeof a->ja4);
-	c->now.agreed = a;
-	counter_add(a->resumed ? &connection_counts(c)->handshakes_resumed : &connection_counts(c)->handshakes_full, 1);
+	counter_add(c->now.agreed->resumed ? &connection_counts(c)->handshakes_resumed
+					   : &connection_counts(c)->handshakes_full,
+		1);
 	return 0;
 }
 
@@ -398,18 +384,6 @@ static int agent_hear(struct connection *c, struct link *l, const struct frame *
 	connection_acknowledge(c, ACCEPTED_IF_HELD);
 	connection_relieve(c->home);
 	return r;
-}
-
-void connection_foresee_frame(const void *holder, enum framed_distance distance)
-{
-	const struct connection *c = holder;
-
-	if (distance == FRAMED_LATER) {
-		prefetch(c, sizeof *c);
-		return;
-	}
-	prefetch(c->busy, sizeof *c->busy);
-	prefetch(c->slot.trail, sizeof(struct trail));
 }
 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)

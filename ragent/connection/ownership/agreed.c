@@ -22,6 +22,30 @@ int agreed_create(struct blocks *from, const char *server_name, size_t server_na
 	return 0;
 }
 
+int agreed_read(struct blocks *from, const Cssl__Handshake *h, struct agreed **out)
+{
+	struct agreed *a;
+
+	if (h->session_id.len > SESSION_ID_LEN || (h->family_id.len && h->family_id.len != FAMILY_ID_LEN) ||
+		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
+		return CSSL_E_RANGE;
+	int r = agreed_create(from, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
+	if (r < 0)
+		return r;
+	a->protocol_version = (uint16_t)h->protocol_version;
+	a->cipher_suite = (uint16_t)h->cipher_suite;
+	a->resumed = h->resumed ? 1 : 0;
+	a->session_id_len = (uint8_t)h->session_id.len;
+	if (h->session_id.len)
+		memcpy(a->session_id, h->session_id.data, h->session_id.len);
+	if (h->family_id.len)
+		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
+	if (h->ja4.len)
+		memcpy(&a->ja4, h->ja4.data, sizeof a->ja4);
+	*out = a;
+	return 0;
+}
+
 void agreed_destroy(struct blocks *from, struct agreed *a)
 {
 	if (a)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "proto/ja4.h"
+#include "proto/link.pb-c.h"
 #include "proto/sess_obj.h"
 #include "ragent/connection/bytes/blocks.h"
 
@@ -24,6 +25,8 @@ struct agreed {
  * NAME_MAX_LEN), CSSL_E_NO_MEMORY. The caller owns *@out. */
 int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
 	size_t alpn_len, struct agreed **out);
+/* The same from KEPT or HANDED_OFF. Also CSSL_E_RANGE: a value has another length than such values have. */
+int agreed_read(struct blocks *from, const Cssl__Handshake *h, struct agreed **out);
 /* @from as it was made; NULL is legal for @a. */
 void agreed_destroy(struct blocks *from, struct agreed *a);
 
