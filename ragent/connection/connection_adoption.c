@@ -126,7 +126,7 @@ static void adoption_ask(struct connection *c, struct link *l, uint16_t epoch, e
 	connection_assign(c, link_agent(l));
 	if (c->now.state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
-	connection_save_before_telling(c);
+	connection_save_before_telling(c); /* law 2: before the epoch leaves RAgent, the next process knows of it */
 	adoption_send_ssl_id(c);
 	fault_at("ssl_id.written", NULL, NULL);
 	connection_send_records(c);
@@ -272,6 +272,7 @@ void connection_hand_over(struct connection *c)
 		connection_handed_to_rest(c);
 		return;
 	}
+	/* not ended yet: if no agent adopts it, this one gets it back, under the next epoch (law 2) */
 	c->busy->frozen = c->now.current;
 	c->now.current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->busy->waiter);
@@ -309,7 +310,7 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 
 	counter_add(&c->home->counters.adopts_refused, 1);
 	connection_release_current(c);
-	if (c->busy->asked == ADOPTER_ASKED_AGAIN) { /* it may have been the owner, and forgot the stream */
+	if (c->busy->asked == ADOPTER_ASKED_AGAIN) { /* law 2: it may have been the owner, and forgot the stream */
 		connection_reattach_failed(c);
 		return;
 	}

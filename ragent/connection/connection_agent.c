@@ -98,6 +98,7 @@ static int agent_in_data(struct connection *c, const struct frame *f, const void
 		return r;
 	if (connection_exceeds_window(c, f->len))
 		return 0;
+	/* law 3: committed before they are queued, so what the client can get is counted */
 	r = position_commit(&c->now.position, f->flags, run.records, run.len);
 	if (r < 0)
 		return r;
@@ -114,7 +115,7 @@ static int agent_in_data(struct connection *c, const struct frame *f, const void
 	agent_follow_answer(c, f->flags);
 	if (c->busy->pause_began_ms)
 		connection_pause_ends(c);
-	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
+	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION) /* law 6: the owner seals nothing before it hears of it */
 		connection_acknowledge(c, ACCEPTED_NOW);
 	r = agent_follow_consumed(c);
 	if (r == 0 && f->flags & FRAME_CHECKPOINT)
@@ -358,6 +359,7 @@ static int agent_hear(struct connection *c, struct link *l, const struct frame *
 {
 	bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
 
+	/* law 2: frames of any other stream may be those of an owner of before */
 	if (!is_heard && (l != c->now.current.link || f->stream != c->now.current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
 		if (f->type == FRAME_END && c->busy && l == c->busy->frozen.link && f->stream == c->busy->frozen.stream)

@@ -204,7 +204,7 @@ static void arrival_open_except(struct connection *c, int except)
 	connection_handshake_at(c, d.handshake_agent);
 	if (c->now.state != CONNECTION_HANDSHAKING)
 		connection_to(c, CONNECTION_HANDSHAKING);
-	connection_save_before_telling(c);
+	connection_save_before_telling(c); /* law 2, as for each next epoch */
 	arrival_send_open(c, d.handshake_agent == d.affinity_agent);
 	connection_send_records(c);
 }

@@ -199,7 +199,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	if (connection_is_over(c))
 		return;
 	if (how == END_ORDERLY && connection_expand(c) < 0)
-		how = END_RESET;
+		how = END_RESET; /* law 8: without a stream nothing can be sent behind what is queued */
 	c->now.end_reason = (uint8_t)reason;
 	counter_add(&c->home->counters.ended[reason], 1);
 	end_count_for_listener(c, reason);

@@ -102,7 +102,7 @@ static void loss_end(struct connection *c)
 
 static void loss_take_over(struct connection *c, int agent, enum peer_fate fate)
 {
-	loss_note(c, fate);
+	loss_note(c, fate); /* first, because the decision counts this loss */
 	enum takeover what = takeover_decide(c, agents_conf(connection_agents(c), agent));
 	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s",
 		agents_name(connection_agents(c), agent), connection_state_name(c->now.state), takeover_name(what));
@@ -371,6 +371,7 @@ int connection_in_reattached(struct connection *c, const struct frame *f, const 
 
 	if (r < 0)
 		return r;
+	/* law 3: its counts have to fit those that were committed here; else another owner begins behind these */
 	const uint64_t written = c->now.queued - c->now.account.base; /* or it will be, without the owner */
 	if (c->now.queued < c->now.account.base || told.frame == 0 || told.frame > c->now.account.frames + 1 ||
 		told.bytes > written || kept_mark_sent_to(&c->busy->kept, told.client_records) < 0) {

@@ -77,7 +77,7 @@ struct stream_name connection_stream_name(const struct connection *c)
 
 int connection_begin_stream(struct connection *c, struct link *l)
 {
-	connection_touch(c);
+	connection_touch(c); /* law 2: how it was before is true until what names this stream is saved */
 	connection_owe_queued(c);
 	uint32_t stream = link_stream_begin(l, c);
 
@@ -136,12 +136,12 @@ static void stream_acknowledge(struct connection *c)
 static bool stream_is_due(const struct connection *c, enum accepted_when when)
 {
 	const struct stream_account *a = &c->now.account;
-	const uint64_t window = c->now.state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c);
 
 	if (when == ACCEPTED_NOW)
 		return true;
 	if (when == ACCEPTED_IF_DRAINED)
-		return stream_drained(c) - a->told >= window / 2;
+		return stream_drained(c) - a->told >=
+		       (c->now.state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c)) / 2;
 	return c->now.current.link && link_outlived(c->now.current.link) &&
 	       a->frames - a->frames_told >= stream_held[when];
 }
