@@ -4,10 +4,8 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/link_words.h"
-#include "ragent/connection/connection_adoption.h"
 #include "ragent/connection/connection_client.h"
-#include "ragent/connection/connection_loss.h"
-#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
 #include "ragent/dispatch/dispatch.h"
@@ -60,8 +58,7 @@ static void adoption_fill_position(const struct position *from, Cssl__Position *
 	out->write_sequence = from->write_sequence;
 }
 
-#ifdef CSSL_TEST_POINTS
-/* Values that every agent has to refuse. */
+/* In test builds: values that every agent has to refuse. */
 static void adoption_lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
 {
 	const struct ragent_shared *shared = c->home->shared;
@@ -75,12 +72,6 @@ static void adoption_lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__P
 	if (fault_at("ssl_id.sequence", NULL, NULL) == FAULT_FAIL)
 		p->write_sequence--;
 }
-#else
-static void adoption_lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
-{
-	(void)c, (void)m, (void)p;
-}
-#endif
 
 static void adoption_send_ssl_id(struct connection *c)
 {

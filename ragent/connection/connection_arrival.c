@@ -7,7 +7,6 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_arrival.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
@@ -317,28 +316,28 @@ static bool arrival_may_shake_hands(struct connection *c)
 	return true;
 }
 
-enum arrival connection_take_hello(struct connection *c, uint8_t *data, size_t len)
+size_t connection_take_hello(struct connection *c, uint8_t *data, size_t len)
 {
 	enum hello_offer kind;
 	int r = hello_look(data, len, c->home->id_check_key, c->home->hello_scratch, &kind);
 
 	if (r == HELLO_INCOMPLETE)
-		return ARRIVAL_WAITS;
+		return 0;
 	if (r == CSSL_E_TOO_LONG) {
 		counter_add(&c->home->counters.hellos_too_long, 1);
 		connection_refuse(c, END_HANDSHAKE_FAILED, TLS_ALERT_ILLEGAL_PARAMETER);
-		return ARRIVAL_IS_OVER;
+		return len;
 	}
 	if (r < 0) {
 		arrival_end_unless_tls(c, first_bytes_judge(data, len));
-		return ARRIVAL_IS_OVER;
+		return len;
 	}
 	c->now.hello = (uint8_t)kind;
 	counter_add(&c->home->counters.hellos, 1);
 	if (kind == HELLO_RESUMING)
 		counter_add(&c->home->counters.hellos_resuming, 1);
 	if (!arrival_may_shake_hands(c))
-		return ARRIVAL_IS_OVER;
+		return len;
 	arrival_open_except(c, NO_AGENT);
-	return connection_is_over(c) ? ARRIVAL_IS_OVER : ARRIVAL_BEGINS;
+	return connection_is_over(c) ? len : 0;
 }

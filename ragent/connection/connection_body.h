@@ -76,7 +76,7 @@ enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS, CLIENT_UNHEARD };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
 
-/* --- connection_order.h, connection_adoption.h: the next owner --- */
+/* --- connection_owner.h: the next owner --- */
 
 /* OVERDUE: the owner was told to freeze the connection, and did not in time. If it does so later, no order waits for
  * that. */
@@ -128,7 +128,7 @@ struct busy_part {
 };
 
 /* What changes of a connection with its records, its owners and its states. An image of it goes to the next process
- * (trail.h). */
+ * (connection_saved.h). */
 struct connection_now {
 	struct place current; /* the only one whose frames count */
 	struct stream_account account;

@@ -8,12 +8,11 @@
 #include "net/log.h"
 #include "net/prefetch.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_adoption.h"
-#include "ragent/connection/connection_arrival.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/connection/connection_stream.h"
 
@@ -199,25 +198,19 @@ static size_t client_take_records(struct connection *c, uint8_t *data, size_t le
 	return used;
 }
 
-static size_t client_take_hello(struct connection *c, uint8_t *data, size_t len)
-{
-	switch (connection_take_hello(c, data, len)) {
-	case ARRIVAL_WAITS: return 0;
-	case ARRIVAL_BEGINS: return client_take_records(c, data, len);
-	case ARRIVAL_IS_OVER: return len;
-	}
-	return len;
-}
-
 /* --- all of it --- */
 
 /* Returns how many bytes it used; 0: it waits for more. What follows from the bytes, and is told to agents, is done
  * when they count as used. */
 static size_t client_take_in_state(struct connection *c, uint8_t *data, size_t len)
 {
+	size_t n;
+
 	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY: return connection_take_proxy(c, data, len);
-	case CONNECTION_HELLO: return client_take_hello(c, data, len);
+	case CONNECTION_HELLO:
+		n = connection_take_hello(c, data, len);
+		return n || c->now.state == CONNECTION_HELLO ? n : client_take_records(c, data, len);
 	case CONNECTION_PREAMBLE:
 	case CONNECTION_RELAYED: return connection_clear_take(c, data, len);
 	case CONNECTION_REATTACHING:

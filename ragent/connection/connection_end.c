@@ -7,7 +7,7 @@
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_life.h"
-#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"

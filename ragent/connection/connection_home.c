@@ -11,7 +11,7 @@
 #include "proto/client_hello.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_client.h"
-#include "ragent/connection/trail.h"
+#include "ragent/connection/connection_saved.h"
 
 _Static_assert(2 + FINE_SIZES <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
 _Static_assert(2 * FINE_BLOCK_MAX <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");

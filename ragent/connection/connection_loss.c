@@ -14,12 +14,9 @@
 #include <string.h>
 
 #include "net/log.h"
-#include "ragent/connection/connection_adoption.h"
-#include "ragent/connection/connection_arrival.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
-#include "ragent/connection/connection_loss.h"
-#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/connection/connection_states.h"

@@ -1,10 +1,9 @@
 /* connection_order.c: at most one order is under way for a connection. Its owner freezes it, refuses, or lets the time
  * pass. */
 #include "net/log.h"
-#include "ragent/connection/connection_adoption.h"
-#include "ragent/connection/connection_life.h"
-#include "ragent/connection/connection_order.h"
 #include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
 #include "ragent/dispatch/dispatch.h"

@@ -1,6 +1,6 @@
 /* connection_parting.c: goodbye to a silent connection, at a stop, and for an operator. */
-#include "ragent/connection/connection_adoption.h"
 #include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_states.h"
 

@@ -11,8 +11,8 @@
 enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };
 enum preamble_finishing { PREAMBLE_GOES_ON, PREAMBLE_FINISHING };
 
-/* What changes of it; an image of it goes to the next process (trail.h). What the agent has read of the client is
- * before the first kept byte. */
+/* What changes of it; an image of it goes to the next process (connection_saved.h). What the agent has read of the
+ * client is before the first kept byte. */
 struct preamble_now {
 	uint64_t wait_began_ms; /* since when it waits for an agent; 0: it does not wait */
 	uint64_t hello_ms;      /* when STARTTLS was answered and the time for the handshake began; 0: not yet */

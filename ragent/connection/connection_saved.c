@@ -1,11 +1,11 @@
 /* connection_saved.c: writes down what the next process needs to continue a connection. Its memory outlives the process
  * (ragent/keeper/slot_table.h).
  *
- * A compact connection is saved as it is: nothing of it changes. A busy one has a trail (trail.h): after each frame of
- * its owner an image of it is written there, so the valid image is at most one frame old. The next process learns the
- * rest elsewhere: the owner holds the frames that no image has, the kernel counts the bytes that went to the client,
- * and the client's bytes are in the log, or in the worker's read buffer. Of a connection without an agent, nothing but
- * bytes of its client may have come since.
+ * A compact connection is saved as it is: nothing of it changes. A busy one has a trail (connection_saved.h): after
+ * each frame of its owner an image of it is written there, so the valid image is at most one frame old. The next
+ * process learns the rest elsewhere: the owner holds the frames that no image has, the kernel counts the bytes that
+ * went to the client, and the client's bytes are in the log, or in the worker's read buffer. Of a connection without an
+ * agent, nothing but bytes of its client may have come since.
  *
  * Another state or another agent follows in one step, too: until the next image is valid, the slot says how it was
  * before the event. No agent has heard of the change by then, so a death amid the event is as one before it. An image
@@ -19,7 +19,6 @@
 #include "net/fault.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_saved.h"
-#include "ragent/connection/trail.h"
 
 #define LOG_PAUSE_MS 1000u
 

@@ -4,7 +4,35 @@
 #ifndef CSSL_RAGENT_CONNECTION_SAVED_H
 #define CSSL_RAGENT_CONNECTION_SAVED_H
 
-#include "ragent/connection/connection_body.h"
+#include "ragent/connection/bytes/byte_log.h"
+#include "ragent/connection/connection_preamble.h"
+
+/* --- the trail: what the next process needs to go on with a busy connection ---
+ *
+ * In memory that outlives the process: two images of what changes, and two logs. One store says which image is valid,
+ * so there is always a whole one. A compact connection has no trail, because nothing of it changes. */
+
+struct trail_image {
+	struct connection_now now;
+	struct exposure exposure;
+	uint64_t first_byte, first_record; /* of the client, that are kept */
+	struct preamble_now preamble;
+	struct sealed_blob *download; /* of its busy part, in memory that outlives the process, too */
+	uint32_t orders;              /* the same */
+	uint8_t resumes, move_answer; /* the same */
+};
+
+struct trail {
+	struct byte_log log;
+	struct byte_log owed;
+	_Atomic uint32_t now; /* the valid image: 0 or 1 */
+	struct trail_image at[2];
+};
+
+static inline struct trail *trail_of(const struct connection *c)
+{
+	return c->slot.trail;
+}
 
 /* Its client sent these bytes, the first of which are those that were not used last time. Call it before anything is
  * done with them. Those that are only discarded need no log. */

@@ -4,13 +4,10 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
-#include "ragent/connection/connection_adoption.h"
-#include "ragent/connection/connection_arrival.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_life.h"
-#include "ragent/connection/connection_loss.h"
-#include "ragent/connection/connection_order.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_states.h"
 

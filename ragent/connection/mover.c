@@ -6,8 +6,8 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
-#include "ragent/dispatch/dispatch.h"
 #include "ragent/connection/connection_preamble.h"
+#include "ragent/dispatch/dispatch.h"
 
 #define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */

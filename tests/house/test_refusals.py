@@ -30,9 +30,9 @@ LOGGED = {
         "peer_openings_displaced": ("cluster/cluster_links.c", '"no room for an opening of a peer"'),
     },
     "ragent": {
-        "kept_given_up": ("connection/connection_budget.c", '"replay given up"'),
-        "logs_given_up": ("connection/connection_budget.c", '"cannot outlive a death"'),
-        "kept_ended": ("connection/connection_budget.c", '"connection ended to free memory"'),
+        "kept_given_up": ("connection/connection.c", '"replay given up"'),
+        "logs_given_up": ("connection/connection.c", '"cannot outlive a death"'),
+        "kept_ended": ("connection/connection.c", '"connection ended to free memory"'),
         "suspects_refused": ("connection/connection.c", "END_SUSPECTED"),
         "handshakes_refused": ("connection/connection_arrival.c", "END_LIMIT_HANDSHAKES"),
         "handshakes_displaced": ("connection/connection_arrival.c", "END_LIMIT_HANDSHAKES"),

@@ -1,7 +1,8 @@
 /* byte_log.h: bytes of one direction of a client's TCP connection that the next process may need, in memory that
  * outlives this process. One log has what RAgent has read, from the first kept record on. The bytes are appended before
  * anything else is done with them. Bytes that were read and not yet appended when the process died are in its worker's
- * read buffer, which is such memory, too. Another log has bytes for the client that no agent holds (trail.h).
+ * read buffer, which is such memory, too. Another log has bytes for the client that no agent holds
+ * (connection_saved.h).
  *
  * Bytes are counted from the first one of this direction. A log is a chain of blocks. Each change is complete with one
  * store, so at every moment the next process finds all bytes from the last forgotten one on.

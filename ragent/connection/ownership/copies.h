@@ -45,8 +45,8 @@ struct copy_offer {
 
 /* In each of these @from is where the memory of all blobs comes from, and goes to; NULL: malloc. */
 
-/* NULL is legal for *@place, which is NULL then. When another image for the next process (trail.h) is valid, drop the
- * former copy and the former note by this. */
+/* NULL is legal for *@place, which is NULL then. When another image for the next process (connection_saved.h) is valid,
+ * drop the former copy and the former note by this. */
 void sealed_blob_drop(struct sealed_blob **place, struct blocks *from);
 
 /* From KEPT or HANDED_OFF: current at once. From COPY: pending until copies_commit(). Copied. 0, CSSL_E_TOO_LONG,

@@ -12,7 +12,7 @@
 #include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_client.h"
-#include "ragent/connection/connection_loss.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/revival/connection_fields.h"
 #include "ragent/connection/revival/connection_restoring.h"
 

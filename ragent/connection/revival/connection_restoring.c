@@ -14,7 +14,7 @@
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_loss.h"
+#include "ragent/connection/connection_owner.h"
 #include "ragent/connection/revival/connection_restoring.h"
 #include "ragent/connection/revival/revival.h"
 

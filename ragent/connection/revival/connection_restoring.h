@@ -7,7 +7,7 @@
 #include "net/tcp_counts.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/revival/revival.h"
-#include "ragent/connection/trail.h"
+#include "ragent/connection/connection_saved.h"
 
 enum pass { PASS_OF_ACTIVE, PASS_OF_ALL };
 

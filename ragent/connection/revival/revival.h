@@ -2,7 +2,7 @@
  * that are not yet written or used, and every member of struct connection that is not made anew. Packing destroys
  * nothing: until the other process has taken everything, this process can continue the connection. After a death the
  * next process restores it from the memory that outlives processes (ragent/keeper/slot_table.h,
- * ragent/connection/trail.h). What a dead process has left can be an attacker's: all values are checked.
+ * ragent/connection/connection_saved.h). What a dead process has left can be an attacker's: all values are checked.
  */
 #ifndef CSSL_RAGENT_REVIVAL_H
 #define CSSL_RAGENT_REVIVAL_H

@@ -4,7 +4,7 @@
 #ifndef CSSL_TESTS_UNIT_RAGENT_NEXT_LIFE_H
 #define CSSL_TESTS_UNIT_RAGENT_NEXT_LIFE_H
 
-#include "ragent/connection/trail.h"
+#include "ragent/connection/connection_saved.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 /* Agents keep streams, and no fact comes from a time that is over. */
