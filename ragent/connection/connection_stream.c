@@ -222,18 +222,13 @@ static void stream_on_later(struct deadline *d)
 	connection_send_records(a->connection);
 }
 
-/* A client with Nagle's algorithm (RFC 896) sends nothing after its Finished before that is acknowledged, and the
- * tickets are what acknowledges it. Mail clients use it more often than not, and would wait for a tick at each
- * connection. */
-static bool stream_waits_for_tickets(const struct connection *c)
-{
-	return connection_service(c)->start == SERVICE_MAY_START_AS_SMTP;
-}
-
+/* Not if the service is mail. A client with Nagle's algorithm (RFC 896) sends nothing after its Finished before that is
+ * acknowledged, and the tickets are what acknowledges it. Mail clients use it more often than not, and would wait for a
+ * tick at each connection. */
 static bool stream_may_hold_tickets(const struct connection *c)
 {
 	return c->now.agreed->protocol_version == TLS13_VERSION_WIRE && stream_pending(&c->busy->client) &&
-	       !stream_waits_for_tickets(c);
+	       connection_service(c)->start != SERVICE_MAY_START_AS_SMTP;
 }
 
 void connection_say_later(struct connection *c, enum later what)

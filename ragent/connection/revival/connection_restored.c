@@ -13,7 +13,6 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_owner.h"
-#include "ragent/connection/revival/connection_fields.h"
 #include "ragent/connection/revival/connection_restoring.h"
 
 /* --- checks --- */
