@@ -197,8 +197,7 @@ void connection_on_input(void *holder)
 	connection_expand_or_end(holder);
 }
 
-/* The memory is freed later, as everywhere, because the caller may still use it. */
-void connection_close_compact(struct connection *c, enum connection_end_how how)
+static void life_close_descriptor(struct connection *c, enum connection_end_how how)
 {
 	const struct linger reset = { .l_onoff = 1 };
 
@@ -209,7 +208,17 @@ void connection_close_compact(struct connection *c, enum connection_end_how how)
 		close(c->slot.fd);
 	}
 	c->slot.fd = -1;
-	connection_set_deadline(c, 0);
+	connection_set_deadline(c, 0); /* the memory is freed later, because the caller may still use it */
+}
+
+void connection_close_client(struct connection *c, enum connection_end_how how)
+{
+	if (!c->busy)
+		life_close_descriptor(c, how);
+	else if (how == END_RESET)
+		stream_abort(&c->busy->client);
+	else
+		stream_close(&c->busy->client);
 }
 
 /* --- all of it --- */

@@ -18,10 +18,7 @@
 static void end_close(struct connection *c)
 {
 	connection_to(c, CONNECTION_CLOSING);
-	if (c->busy)
-		stream_close(&c->busy->client);
-	else
-		connection_close_compact(c, END_AT_ONCE);
+	connection_close_client(c, END_AT_ONCE);
 }
 
 /* --- LINGERING --- */
@@ -175,14 +172,6 @@ static void end_drop_kept(struct connection *c)
 	connection_weigh(c);
 }
 
-static void end_reset_client(struct connection *c)
-{
-	if (c->busy)
-		stream_abort(&c->busy->client);
-	else
-		connection_close_compact(c, END_RESET);
-}
-
 /* A client that goes away before its handshake begins does not count as refused. */
 static void end_count_for_listener(const struct connection *c, enum end_reason reason)
 {
@@ -208,15 +197,13 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	end_log(c, how);
 	connection_forget_partial(c);
 	end_drop_kept(c);
-	if (how == END_RESET) {
-		end_reset_client(c);
-	} else if (how == END_AT_ONCE) {
-		stream_close(&c->busy->client);
-	} else {
+	if (how == END_ORDERLY) {
 		connection_owe_queued(c);
 		stream_shutdown(&c->busy->client);
 		connection_resume_reading(c);
 		connection_linger(c);
+	} else {
+		connection_close_client(c, how);
 	}
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
 }

@@ -119,8 +119,7 @@ static int trail_begin_log(struct connection *c, const struct unused *rest)
 	const struct kept *k = &c->busy->kept;
 	const size_t kept = k->end - k->start;
 
-	byte_log_drop(&trail_of(c)->log, &c->home->blocks);
-	byte_log_begin(&trail_of(c)->log, c->slot.bytes_read - kept);
+	byte_log_begin(&trail_of(c)->log, &c->home->blocks, c->slot.bytes_read - kept);
 	int r = kept ? trail_log_bytes(c, k->data + k->start, kept) : 0;
 	return r == 0 && rest->len ? trail_log_bytes(c, rest->data, rest->len) : r;
 }
@@ -142,8 +141,7 @@ static uint64_t owed_goes_on_at(struct connection *c, struct trail *t, uint64_t 
 {
 	if (t->owed.first && byte_log_end(&t->owed) >= from)
 		return byte_log_end(&t->owed);
-	byte_log_drop(&t->owed, &c->home->blocks);
-	byte_log_begin(&t->owed, from);
+	byte_log_begin(&t->owed, &c->home->blocks, from);
 	return from;
 }
 

@@ -21,11 +21,6 @@ static void log_set_end(struct byte_log *l, uint64_t end)
 	log_in_order();
 }
 
-void byte_log_begin(struct byte_log *l, uint64_t from)
-{
-	log_set_end(l, from);
-}
-
 static size_t log_room_of(const struct log_block *b)
 {
 	return b->cap - sizeof *b;
@@ -102,6 +97,12 @@ void byte_log_drop(struct byte_log *l, struct blocks *pool)
 {
 	while (l->first)
 		log_drop_first(l, pool);
+}
+
+void byte_log_begin(struct byte_log *l, struct blocks *pool, uint64_t from)
+{
+	byte_log_drop(l, pool);
+	log_set_end(l, from);
 }
 
 /* --- after a death --- */

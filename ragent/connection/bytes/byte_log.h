@@ -32,8 +32,8 @@ struct byte_log {
 	uint64_t begin;          /* of this process only: the base of @first, which is seldom in the cache */
 };
 
-/* It has no blocks: it begins with byte number @from. */
-void byte_log_begin(struct byte_log *l, uint64_t from);
+/* It begins with byte number @from, without any of before. */
+void byte_log_begin(struct byte_log *l, struct blocks *pool, uint64_t from);
 /* The blocks come from @pool, and have to be in @table. 0; CSSL_E_NO_MEMORY: not all bytes are in the log, so it is
  * good for nothing until it was dropped. */
 int byte_log_append(

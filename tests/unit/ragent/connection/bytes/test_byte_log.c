@@ -31,7 +31,7 @@ static void begin(size_t connections)
 	blocks_init(&pool, &share.source);
 	l = (struct byte_log){ 0 };
 	count = 0;
-	byte_log_begin(&l, 0);
+	byte_log_begin(&l, &pool, 0);
 }
 
 static void end(void)
