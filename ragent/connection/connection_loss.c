@@ -173,8 +173,7 @@ static void loss_of_current(struct connection *c, struct link *l)
 	}
 	/* the agent did not send again all that the process before had: nobody else has these bytes */
 	if (c->busy && c->busy->again.next && connection_lacks_bytes(c)) {
-		counter_add(&c->home->counters.takeovers_ended, 1);
-		connection_end(c, END_AGENT_LOST, END_RESET);
+		loss_end(c);
 		return;
 	}
 	/* a compact one stays compact while it rests, unless it needs an owner at once */
@@ -297,8 +296,7 @@ void connection_reattach_failed(struct connection *c)
 			connection_to(c, (enum connection_state)c->busy->resumes);
 		connection_preamble_lost(c, c->now.account.stream.agent);
 	} else if (!loss_another_can_go_on(c)) {
-		counter_add(&c->home->counters.takeovers_ended, 1);
-		connection_end(c, END_AGENT_LOST, END_RESET);
+		loss_end(c);
 	} else if (c->busy->resumes == CONNECTION_FINISHING) {
 		connection_send_finish(c, (enum end_reason)c->now.end_reason);
 	} else {

@@ -101,11 +101,6 @@ static uint64_t preamble_left_ms(const struct connection *c, uint64_t limit_ms)
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
 }
 
-static uint64_t preamble_timeout_ms(const struct connection *c)
-{
-	return c->front->conf->smtp.preamble_timeout_ms;
-}
-
 static void preamble_wait_for_agent(struct connection *c)
 {
 	struct preamble *p = c->busy->preamble;
@@ -194,7 +189,7 @@ void connection_preamble_begin(struct connection *c)
 
 uint64_t connection_preamble_left_ms(const struct connection *c)
 {
-	const uint64_t left = preamble_left_ms(c, preamble_timeout_ms(c) + AGENTS_GRACE_MS);
+	const uint64_t left = preamble_left_ms(c, c->front->conf->smtp.preamble_timeout_ms + AGENTS_GRACE_MS);
 
 	if (c->busy->preamble->now.finishing == PREAMBLE_FINISHING && left > AGENTS_GRACE_MS)
 		return AGENTS_GRACE_MS;
@@ -203,7 +198,7 @@ uint64_t connection_preamble_left_ms(const struct connection *c)
 
 void connection_preamble_on_deadline(struct connection *c)
 {
-	if (!c->now.current.link && preamble_left_ms(c, preamble_timeout_ms(c)) > 0)
+	if (!c->now.current.link && preamble_left_ms(c, c->front->conf->smtp.preamble_timeout_ms) > 0)
 		connection_preamble_open(c, NO_AGENT);
 	else
 		connection_preamble_end(c, END_PREAMBLE_TIMEOUT, SMTP_OWN_TIMED_OUT);

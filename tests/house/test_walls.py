@@ -21,7 +21,7 @@ WALLS = {
         # no part of a connection knows that another process went before this one
         "connection/revival": {"", "link", "dispatch", "keeper", "connection", "connection/bytes", "connection/ownership"},
         "worker": {"", "link", "dispatch", "connection", "connection/revival", "keeper"},
-        "handover": {"", "link", "dispatch", "keeper", "connection", "connection/revival", "connection/ownership", "worker"},
+        "handover": {"", "link", "dispatch", "keeper", "connection", "connection/revival", "worker"},
         "dashboard": set(),
         "control": {"", "link", "dispatch", "connection", "keeper", "worker", "dashboard"},
         "process": {"", "link", "dispatch", "connection", "connection/revival", "keeper", "worker", "handover", "control"},
