@@ -27,9 +27,13 @@ static size_t pack(const struct connection *c, uint8_t *out)
 /* These have to be true. */
 static int must_be_true(const char *member)
 {
-	return strstr(member, ".len") || strstr(member, "agent") || strncmp(member, "kept.", 5) == 0 ||
-	       strcmp(member, "owner") == 0 || strcmp(member, "handshaking_at") == 0 ||
-	       strcmp(member, "move_target") == 0 || strcmp(member, "state") == 0 || strcmp(member, "source") == 0;
+	static const char *const truths[] = { "now.owner", "now.handshaking_at", "now.move_target", "now.state",
+		"now.source" };
+
+	for (size_t i = 0; i < sizeof truths / sizeof truths[0]; i++)
+		if (strcmp(member, truths[i]) == 0)
+			return 1;
+	return strstr(member, ".len") || strstr(member, "agent") || strncmp(member, "kept.", 5) == 0;
 }
 
 /* Every number and byte of the tables says something else, as far as a connection may say that. */
