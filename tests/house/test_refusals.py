@@ -33,7 +33,7 @@ LOGGED = {
         "kept_given_up": ("connection/connection.c", '"replay given up"'),
         "logs_given_up": ("connection/connection.c", '"cannot outlive a death"'),
         "kept_ended": ("connection/connection.c", '"connection ended to free memory"'),
-        "suspects_refused": ("connection/connection.c", "END_SUSPECTED"),
+        "suspects_refused": ("connection/connection_arrival.c", "END_SUSPECTED"),
         "handshakes_refused": ("connection/connection_arrival.c", "END_LIMIT_HANDSHAKES"),
         "handshakes_displaced": ("connection/connection_arrival.c", "END_LIMIT_HANDSHAKES"),
         "preambles_refused": ("connection/connection_preamble.c", "END_LIMIT_PREAMBLES"),
