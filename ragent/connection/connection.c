@@ -1,17 +1,23 @@
-/* connection.c: the life of a client connection: accept, creation, description. Its states are in connection_states.c.
- */
-#include "ragent/connection/connection_internal.h"
-
-#include <stdlib.h>
+/* connection.c: the life of a connection, and of its busy part: created, compact and busy again, freed; and what it
+ * weighs in its worker's budget (net/holdings.h). */
 #include <string.h>
-
+#include <sys/socket.h>
+#include <unistd.h>
 #include <sodium.h>
 
 #include "conf/memory.h"
-#include "net/discard.h"
-#include "net/listener.h"
+#include "net/container_of.h"
+#include "net/log.h"
+#include "net/prefetch.h"
 #include "proto/error.h"
-#include "smtp/preamble.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
+#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 
 const struct connection_id *connection_identity(const struct connection *c)
 {
@@ -23,158 +29,232 @@ struct connection *connection_next(const struct connection *c)
 	return c->next;
 }
 
-const struct conf_limits *connection_limits(const struct connection *c)
-{
-	return &c->home->shared->self->limits;
-}
-
-struct listener_counters *connection_counts(const struct connection *c)
-{
-	return &c->home->of_listeners[c->front->index];
-}
-
-uint64_t connection_window(const struct connection *c)
-{
-	return c->home->shared->conf->limits.window_len; /* the limit of the cluster: agents use the same */
-}
-
-uint64_t connection_now_ms(const struct connection *c)
-{
-	return worker_now_ms(c->home->worker);
-}
-
 const struct service_traits *connection_service(const struct connection *c)
 {
 	const struct conf_listener *l = c->front->conf;
 
-	for (size_t i = 0; c->agreed && i < l->alpn_count; i++)
-		if (strcmp(l->alpn[i].protocol, agreed_alpn(c->agreed)) == 0)
+	for (size_t i = 0; c->now.agreed && i < l->alpn_count; i++)
+		if (strcmp(l->alpn[i].protocol, agreed_alpn(c->now.agreed)) == 0)
 			return &service_traits[l->alpn[i].service];
 	return &service_traits[l->service];
 }
 
-/* --- begin --- */
-
-/* A client that would begin in clear is told so (RFC 5321 3.8). Returns the length of the words. */
-static size_t refusing_words(
-	const struct front *front, enum end_reason reason, uint8_t out[static SMTP_PREAMBLE_REPLY_MAX])
+int connection_fd(const struct connection *c)
 {
-	struct wire_writer w = wire_writer(out, SMTP_PREAMBLE_REPLY_MAX);
-
-	if (conf_has_preamble(front->conf))
-		smtp_own_write(&w, reason == END_NOT_CAPTURED ? SMTP_OWN_MISCONFIGURED : SMTP_OWN_TOO_MANY_CONNECTIONS);
-	return (size_t)wire_writer_len(&w);
+	return c->busy ? stream_fd(&c->busy->client) : c->slot.fd;
 }
 
-void connection_turn_away(struct connection_home *home, const struct front *front, int fd, enum end_reason reason)
-{
-	static struct log_pace paces[END_REASON_COUNT];
-	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
+_Static_assert(sizeof(struct connection) + sizeof(struct busy_part) <= MEMORY_OF_RAGENT_CONNECTION / 2,
+	"what --check says of a connection has room for its copies and names, too");
 
-	log_event_paced(&paces[reason], LOG_INFO, NULL, "connection refused", "listener=%s reason=%s",
-		front->conf->name, end_reason_text(reason));
-	counter_add(&home->counters.ended[reason], 1);
-	counter_add(&home->of_listeners[front->index].refused, 1);
-	listener_refuse_accepted(fd, words, refusing_words(front, reason, words));
+size_t connection_len(void)
+{
+	return sizeof(struct connection);
 }
 
-/* Did clients of its source crash earlier processes? */
-static bool is_refused(const struct connection *c)
-{
-	const struct notes *n = c->home->shared->notes;
+/* --- its busy part --- */
 
-	return n && suspects_refuse(&n->shared->suspects, &c->endpoints.client, connection_now_ms(c));
+struct kept connection_kept(const struct connection *c)
+{
+	const uint64_t records = c->now.position.now.client_records;
+
+	if (c->busy)
+		return c->busy->kept;
+	return (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
 
-/* Until it is closed, it holds a place of the total. Its source has no share left, so it is closed at once. */
-static void refuse_source(struct connection *c)
+static bool life_is_in_order(const struct connection *c)
 {
-	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
-	const size_t len = refusing_words(c->front, END_LIMIT_SOURCE, words);
-
-	connection_end(c, END_LIMIT_SOURCE,
-		discard_behind_words(stream_fd(&c->busy->client), words, len) ? END_AT_ONCE : END_RESET);
+	if (c->now.tail != TAIL_NONE || c->now.server_side != SERVER_OPEN || c->now.reading != CLIENT_READING)
+		return false;
+	return c->now.state == CONNECTION_OWNED || (c->now.state == CONNECTION_RESTING && !connection_needs_owner(c));
 }
 
-void connection_known(struct connection *c)
+static bool life_is_exposed(const struct exposure *e, const struct position *p)
 {
-	if (blocked_has(c->home->shared->blocked, &c->endpoints.client, connection_now_ms(c))) {
-		connection_end(c, END_OPERATOR, END_RESET);
+	return e->losses || e->silent || e->records > p->checkpoint.client_records;
+}
+
+bool connection_leaves_nothing_over(const struct connection *c)
+{
+	const struct busy_part *a = c->busy;
+
+	if (!life_is_in_order(c))
+		return false;
+	if (!a)
+		return true;
+	if (life_is_exposed(&a->exposure, &c->now.position))
+		return false;
+	if (a->frozen.link || a->order || a->note.current || a->partial.len || a->waiter.prev || a->pause_began_ms ||
+		a->move_answer != MOVE_ANSWER_NOT_DUE || a->again.next)
+		return false;
+	if (c->now.queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */
+		return false;
+	return !a->kept.data && a->kept.next_record == c->now.position.now.client_records &&
+	       a->client.state == STREAM_OPEN && !stream_kept(&a->client);
+}
+
+static void life_make_compact(struct connection *c)
+{
+	struct busy_part *a = c->busy;
+	connection_acknowledge(c, ACCEPTED_IF_SILENT);
+	int fd = stream_dup_fd(&a->client);
+
+	if (fd >= 0 && dormant_add(c->home->dormant, fd, c) < 0) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd < 0) { /* on failure it keeps its busy part */
+		stream_read_start(&a->client);
 		return;
 	}
-	if (admission_enter_source(c->home->shared->admission, &c->endpoints.client) < 0) {
-		refuse_source(c);
-		return;
-	}
-	c->source = SOURCE_COUNTED;
-	if (is_refused(c)) {
-		counter_add(&c->home->counters.suspects_refused, 1);
-		connection_end(c, END_SUSPECTED, END_RESET);
-		return;
-	}
-	if (conf_has_preamble(c->front->conf))
-		connection_preamble_begin(c);
-	else
-		connection_to(c, CONNECTION_HELLO);
+	c->slot.fd = fd;
+	holdings_set(&c->home->holdings, &a->holding, 0);
+	c->busy = NULL;
+	a->connection = NULL;
+	deadline_cancel(&a->later);
+	stream_close(&a->client);
+	connection_save(c);
+	sealed_blob_drop(&a->note.former, &c->home->blocks); /* no image names it any more */
 }
 
-/* The unique id goes where the rest of the connection is. */
-int connection_take_header(struct connection *c, const struct proxy_header *h)
+static void life_on_turn_end(struct turn_end *t)
 {
-	struct endpoints *e = &c->endpoints;
-	int r = endpoints_from_proxy(e, h);
+	struct busy_part *a = container_of(t, struct busy_part, compact_due);
 
-	if (r < 0 || !e->unique_id)
-		return r;
-	uint8_t *id = fine_block_take(&c->home->blocks, e->unique_id_len);
-	if (id)
-		memcpy(id, e->unique_id, e->unique_id_len);
-	else
-		e->unique_id_len = 0;
-	free(e->unique_id);
-	e->unique_id = id;
-	return id ? 0 : CSSL_E_NO_MEMORY;
+	if (connection_leaves_nothing_over(a->connection))
+		life_make_compact(a->connection);
 }
 
-/* --- memory of its own --- */
-
-int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
-	size_t alpn_len, struct agreed **out)
+void connection_may_compact(struct connection *c)
 {
-	const size_t len = sizeof(struct agreed) + server_name_len + alpn_len + 2;
+	if (c->busy)
+		worker_at_turn_end(c->home->worker, &c->busy->compact_due);
+}
 
-	if (server_name_len > NAME_MAX_LEN || alpn_len > NAME_MAX_LEN)
-		return CSSL_E_TOO_LONG;
-	struct agreed *a = fine_block_take(from, len);
+static int life_add_busy(struct connection *c)
+{
+	struct busy_part *a = slabs_take(&c->home->busy_parts);
+
 	if (!a)
 		return CSSL_E_NO_MEMORY;
-	memset(a, 0, len);
-	if (alpn_len)
-		memcpy(a->names, alpn, alpn_len);
-	if (server_name_len)
-		memcpy(a->names + alpn_len + 1, server_name, server_name_len);
-	*out = a;
+	*a = (struct busy_part){ .connection = c };
+	a->home = c->home;
+	a->compact_due.fn = life_on_turn_end;
+	connection_stream_init(a);
+	c->busy = a;
 	return 0;
 }
 
-void agreed_destroy(struct blocks *from, struct agreed *a)
+static void life_free_busy(struct connection *c)
 {
-	if (a)
-		fine_block_give(from, a, sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2);
+	if (!c->busy)
+		return;
+	turn_end_cancel(&c->busy->compact_due);
+	handshake_limit_leave(c->home->handshakes, &c->busy->place);
+	connection_preamble_drop(c);
+	holdings_set(&c->home->holdings, &c->busy->holding, 0);
+	deadline_cancel(&c->busy->later);
+	slabs_give(&c->home->busy_parts, c->busy);
+	c->busy = NULL;
 }
 
-static void begin(struct connection *c, const struct sockaddr_storage *peer, const struct sockaddr_storage *server)
+int connection_expand(struct connection *c)
 {
-	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)server);
-	connection_arm_deadline(c);
-	connection_begin_reading(c);
-	if (c->front->conf->proxy_protocol == CONF_OFF) {
-		connection_known(c);
-	} else if (!address_nets_have(
-			   c->front->conf->trusted, c->front->conf->trusted_count, (const struct sockaddr *)peer)) {
-		counter_add(&c->home->counters.proxy_untrusted, 1);
-		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
+	if (c->busy)
+		return 0;
+	const struct kept kept = connection_kept(c);
+	int r = life_add_busy(c);
+	if (r < 0)
+		return r;
+	int fd = c->slot.fd;
+	dormant_remove(c->home->dormant, fd, c);
+	c->slot.fd = -1;
+	r = stream_open_fd(&c->busy->client, c->home->worker, &connection_client_ops, fd);
+	if (r < 0) {
+		life_free_busy(c);
+		return r;
 	}
+	c->busy->kept = kept;
+	connection_save(c); /* from now on it changes */
+	connection_begin_reading(c);
+	if (c->now.state == CONNECTION_OWNED) /* so that it becomes compact again in any case */
+		connection_arm_deadline(c);
+	return 0;
+}
+
+int connection_expand_or_end(struct connection *c)
+{
+	int r = connection_expand(c);
+
+	if (r < 0)
+		connection_end(c, END_INTERNAL, END_RESET);
+	return r;
+}
+
+void connection_on_input(void *holder)
+{
+	connection_expand_or_end(holder);
+}
+
+static void life_close_descriptor(struct connection *c, enum connection_end_how how)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	if (c->slot.fd >= 0) {
+		if (how == END_RESET)
+			setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+		dormant_remove(c->home->dormant, c->slot.fd, c);
+		close(c->slot.fd);
+	}
+	c->slot.fd = -1;
+	connection_set_deadline(c, 0); /* the memory is freed later, because the caller may still use it */
+}
+
+void connection_close_client(struct connection *c, enum connection_end_how how)
+{
+	if (!c->busy)
+		life_close_descriptor(c, how);
+	else if (how == END_RESET)
+		stream_abort(&c->busy->client);
+	else
+		stream_close(&c->busy->client);
+}
+
+/* --- all of it --- */
+
+void connection_foresee_frame(const void *holder, enum framed_distance distance)
+{
+	const struct connection *c = holder;
+
+	if (distance == FRAMED_LATER) {
+		prefetch(c, sizeof *c);
+		return;
+	}
+	prefetch(c->busy, sizeof *c->busy);
+	prefetch(c->slot.trail, sizeof(struct trail));
+}
+
+struct connection *connection_create(struct connection_home *home, struct front *front)
+{
+	struct connection *c = slabs_take(&home->connection_blocks);
+
+	if (!c)
+		return NULL;
+	*c = (struct connection){ .home = home };
+	if (life_add_busy(c) < 0) {
+		connection_discard(c);
+		return NULL;
+	}
+	c->slot.fd = -1;
+	c->front = front;
+	c->now.handshake_agent = c->now.owner = c->now.affinity_agent = c->now.handshaking_at = c->now.move_target =
+		NO_AGENT;
+	c->deadline.fn = connection_deadline_is_over;
+	c->now.accepted_ms = c->now.active_ms = connection_now_ms(c);
+	position_init(&c->now.position);
+	randombytes_buf(c->id.bytes, sizeof c->id.bytes);
+	return c;
 }
 
 void connection_join(struct connection *c)
@@ -190,79 +270,28 @@ void connection_join(struct connection *c)
 	counter_add(&c->home->counters.connections_open, 1);
 }
 
-_Static_assert(sizeof(struct connection) + sizeof(struct busy_part) <= MEMORY_OF_RAGENT_CONNECTION / 2,
-	"what --check says of a connection has room for its copies and names, too");
-
-size_t connection_len(void)
-{
-	return sizeof(struct connection);
-}
-
-struct connection *connection_create(struct connection_home *home, struct front *front)
-{
-	struct connection *c = slabs_take(&home->connection_blocks);
-
-	if (!c)
-		return NULL;
-	*c = (struct connection){ .home = home };
-	if (connection_add_busy(c) < 0) {
-		connection_discard(c);
-		return NULL;
-	}
-	c->slot.fd = -1;
-	c->front = front;
-	c->handshake_agent = c->owner = c->affinity_agent = c->handshaking_at = c->move_target = NO_AGENT;
-	c->deadline.fn = connection_deadline_is_over;
-	c->accepted_ms = c->active_ms = connection_now_ms(c);
-	position_init(&c->position);
-	randombytes_buf(c->id.bytes, sizeof c->id.bytes);
-	return c;
-}
-
 void connection_discard(struct connection *c)
 {
 	fine_block_give(&c->home->blocks, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	agreed_destroy(&c->home->blocks, c->agreed);
+	agreed_destroy(&c->home->blocks, c->now.agreed);
 	connection_void(c);
 	connection_forget_trail(c);
-	connection_free_busy(c);
+	life_free_busy(c);
 	table_slot_to(&c->slot, SLOT_FREE);
 	slabs_give(&c->home->connection_blocks, c);
-}
-
-void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer,
-	const struct sockaddr_storage *server)
-{
-	fault_at("client.accepted", NULL, NULL);
-	if (admission_enter_beyond(home->shared->admission, front->beyond) < 0) {
-		connection_turn_away(home, front, fd, END_LIMIT_TOTAL);
-		return;
-	}
-	struct connection *c = connection_create(home, front);
-	if (!c) {
-		connection_turn_away(home, front, fd, END_INTERNAL);
-		admission_leave(home->shared->admission);
-		return;
-	}
-	stream_open_accepted(&c->busy->client, home->worker, &connection_client_ops, fd);
-	counter_add(&home->counters.connections_accepted, 1);
-	counter_add(&connection_counts(c)->accepted, 1);
-	connection_join(c);
-	begin(c, peer, server);
-	connection_save_if_changed(c);
 }
 
 /* Its descriptor is closed by now. */
 void connection_free(struct connection *c)
 {
-	if (c->source == SOURCE_COUNTED)
+	if (c->now.source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
 	admission_leave(c->home->shared->admission);
 	atomic_fetch_sub(&c->front->connections, 1);
 	deadline_cancel(&c->deadline);
 	struct connection_home *home = c->home;
 	mover_forget(&home->mover, c);
-	counter_add(&home->counters.client_queued_bytes, c->slot.bytes_written - c->queued);
+	counter_add(&home->counters.client_queued_bytes, c->slot.bytes_written - c->now.queued);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
@@ -271,60 +300,73 @@ void connection_free(struct connection *c)
 	home->on_left(home);
 }
 
-/* --- description --- */
+/* --- its worker's budget --- */
 
-const char *connection_client_text(const struct connection *c, char text[static ADDRESS_TEXT_MAX])
+static size_t budget_weight(const struct connection *c)
 {
-	struct sockaddr_storage client;
+	const struct busy_part *a = c->busy;
+	const size_t note = a->note.current ? fine_block_len(sealed_blob_len(a->note.current)) : 0;
 
-	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
-	return address_format((struct sockaddr *)&client, text);
+	return a->kept.cap + a->unused + connection_log_len(c) + note + (c->now.queued - c->slot.bytes_written);
 }
 
-/* What a client says in clear has no records. */
-static uint64_t client_records(const struct connection *c)
+void connection_weigh(struct connection *c)
 {
-	if (!c->busy)
-		return c->position.now.client_records;
-	return c->busy->kept.unit == KEPT_BYTES ? 0 : c->busy->kept.next_record;
+	if (c->busy)
+		holdings_set(&c->home->holdings, &c->busy->holding, budget_weight(c));
 }
 
-void connection_describe(const struct connection *c, struct connection_description *out)
+/* Gives up bytes that are only needed if the agent is lost, and the unused part of the block. */
+static void budget_give_up_replay(struct connection *c)
 {
-	const struct agents *agents = c->home->shared->agents;
-	const struct agreed *a = c->agreed;
-	uint64_t now_ms = connection_now_ms(c);
+	struct busy_part *a = c->busy;
 
-	*out = (struct connection_description){ .id = c->id,
-		.listener = c->front->conf->name,
-		.state = connection_state_name(c->state),
-		.owner = c->state == CONNECTION_OWNED || c->state == CONNECTION_MOVING ? agents_name(agents, c->owner)
-										       : NULL,
-		.handshake_agent = c->handshake_agent == NO_AGENT ? NULL : agents_name(agents, c->handshake_agent),
-		.affinity_agent = c->affinity_agent == NO_AGENT ? NULL : agents_name(agents, c->affinity_agent),
-		.preamble_agent = connection_speaks_clear(c) && c->current.link
-					  ? agents_name(agents, link_agent(c->current.link))
-					  : NULL,
-		.epoch = c->epoch,
-		.moves = c->moves,
-		.age_ms = now_ms - c->accepted_ms,
-		.idle_ms = now_ms - c->active_ms,
-		.client_records = client_records(c),
-		.client_bytes = c->client_bytes,
-		.server_records = c->position.server_records,
-		.server_bytes = c->queued,
-		.read_generation = c->position.now.read_generation,
-		.write_generation = c->position.write_generation };
-	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &out->client);
-	endpoint_sockaddr(&c->endpoints.server, c->endpoints.server_port, &out->server);
-	if (!a)
+	const bool may_drop = a->note.current && connection_service(c)->loss != SERVICE_RESOLVES_LOSS;
+
+	if (kept_replay_len(&a->kept) > 0 || may_drop) {
+		counter_add(&c->home->counters.kept_given_up, 1);
+		log_paced(LOG_INFO, &c->id, "replay given up",
+			"cause=\"the connections keep too many bytes\" effect=\"no repetition after a loss\" "
+			"limit=%llu remedy=limits.kept",
+			(unsigned long long)c->home->holdings.limit);
+	}
+	kept_forget_consumed(&a->kept, &c->home->blocks);
+	kept_fit(&a->kept, &c->home->blocks);
+	if (may_drop)
+		note_drop(&a->note, &c->home->blocks);
+	if (table_slot_has_all(&c->slot))
+		connection_save(c);
+	connection_weigh(c);
+}
+
+static void budget_give_up_log(struct connection *c)
+{
+	if (connection_log_len(c) == 0)
 		return;
-	out->protocol_version = a->protocol_version;
-	out->cipher_suite = a->cipher_suite;
-	out->handshake = a->resumed ? HANDSHAKE_RESUMED : HANDSHAKE_FULL;
-	out->server_name = agreed_server_name(a);
-	out->alpn = agreed_alpn(a);
-	memcpy(out->session_id, a->session_id, a->session_id_len);
-	out->session_id_len = a->session_id_len;
-	memcpy(out->family_id, a->family_id, FAMILY_ID_LEN);
+	counter_add(&c->home->counters.logs_given_up, 1);
+	log_paced(LOG_INFO, &c->id, "cannot outlive a death",
+		"cause=\"too much is kept\" limit=%llu remedy=limits.kept",
+		(unsigned long long)c->home->holdings.limit);
+	connection_give_up_log(c);
+	connection_weigh(c);
+}
+
+void connection_relieve(struct connection_home *home)
+{
+	struct holding *h;
+
+	while ((h = holdings_greatest(&home->holdings)) != NULL) {
+		struct connection *c = container_of(h, struct busy_part, holding)->connection;
+		uint32_t before = h->len;
+		budget_give_up_replay(c);
+		if (h->len == before)
+			budget_give_up_log(c);
+		if (h->len < before)
+			continue;
+		counter_add(&home->counters.kept_ended, 1);
+		log_paced(LOG_WARNING, &c->id, "connection ended to free memory", "bytes=%u of=%llu limit=%llu", before,
+			(unsigned long long)home->holdings.len, (unsigned long long)home->holdings.limit);
+		connection_end_at_once(c, END_OVERLOADED);
+		holdings_set(&home->holdings, h, 0);
+	}
 }

@@ -30,7 +30,6 @@
 
 #include "proto/end_reason.h"
 #include "proto/sess_obj.h"
-#include "ragent/connection/connection_description.h"
 #include "ragent/dispatch/dispatch.h"
 #include "ragent/link/link.h"
 
@@ -85,6 +84,8 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 
 /* This process stops: end the connection as soon as that cuts nothing off (now, or at the next checkpoint). */
 void connection_drain(struct connection *c);
+/* It may be at one now: the same, if this process stops. */
+void connection_drain_if_idle(struct connection *c);
 
 /* The time for connection_drain() is over: end it now. */
 void connection_kill(struct connection *c);
@@ -93,11 +94,20 @@ void connection_kill(struct connection *c);
  * by RESET. 1; 0: it ends already. */
 bool connection_end_by_operator(struct connection *c, enum connection_end_how how);
 
-/* Log how many lines about ended connections were left out. */
-void connection_tell_left_out(struct connection_home *home);
+/* --- for a handover (ragent/handover) --- */
 
-/* End the clients that hold back the rest of a record for too long, or while too many others do the same. */
-void connection_end_partials(struct connection_home *home);
+/* End the connection now, not at the end of this turn, if the client's TCP connection is broken. Do not call it
+ * while one of its callbacks runs, except that which tells so. */
+void connection_end_if_broken(struct connection *c);
+/* If it waits for its owner, or not all of its owner's frames have come again: the owner is lost, because what it needs
+ * to go on with it is not handed over. This may end it. */
+void connection_stop_reattaching(struct connection *c);
+/* Would it do so to any? */
+bool connection_home_waits_for_owners(const struct connection_home *home);
+/* The connection is the other process's now: forget it, and tell no one. */
+void connection_let_go(struct connection *c);
+
+/* --- moves --- */
 
 /* The result of an ordered move or rest. */
 struct move_result {
@@ -129,24 +139,17 @@ void connection_order_rest(struct connection *c, struct move_order *order);
 bool connection_may_move(const struct connection *c);
 /* 1: the same, nothing is open in it, and its service allows that no agent owns it. Else 0. */
 bool connection_may_rest(const struct connection *c);
-/* The agent that has its stream; NO_AGENT: no agent has. */
-int connection_place(const struct connection *c);
-
-/* 1: its client speaks with an agent in clear, so it cannot move. Else 0. */
-bool connection_speaks_clear(const struct connection *c);
-
 /* Tell its owner to say goodbye (close_notify at a checkpoint, else an alert) and to end it. If no owner can do
  * that, it ends at once: in order at a checkpoint, else by a reset. */
 void connection_send_finish(struct connection *c, enum end_reason reason);
 
+/* The client's descriptor. The connection keeps it. */
+int connection_fd(const struct connection *c);
 const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);
 enum connection_state connection_state(const struct connection *c);
 const char *connection_state_name(enum connection_state s);
 /* Does the drawing above allow this change? */
 bool connection_may_go(enum connection_state from, enum connection_state to);
-
-/* For people. The strings in @out are valid as long as the connection exists. */
-void connection_describe(const struct connection *c, struct connection_description *out);
 
 #endif

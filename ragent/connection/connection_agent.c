@@ -7,28 +7,28 @@
 #include "net/audit.h"
 #include "net/log.h"
 #include "net/mutant.h"
-#include "net/prefetch.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
-#include "ragent/connection/trail.h"
-
-/* Until then the owner holds them. Fewer cost more answers; with more, it writes small answers into memory that its
- * cache has lost. */
-#define ACKNOWLEDGE_FRAMES 16u
+#include "ragent/connection/connection_clear.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 
 /* --- records --- */
 
-static void copies_follow(struct connection *c)
+static void agent_follow_copies(struct connection *c)
 {
-	if (!copies_commit(&c->copies, &c->home->blocks, &c->position))
+	if (!copies_commit(&c->now.copies, &c->home->blocks, &c->now.position))
 		return;
-	c->copied_ms = connection_now_ms(c);
+	c->now.copied_ms = connection_now_ms(c);
 	counter_add(&c->home->counters.copies_current, 1);
 }
 
-static int follow_consumed(struct connection *c)
+static int agent_follow_consumed(struct connection *c)
 {
-	int r = kept_consume(&c->busy->kept, c->position.now.client_records);
+	int r = kept_consume(&c->busy->kept, c->now.position.now.client_records);
 
 	if (r == 0)
 		connection_trim_replay(c, 0);
@@ -36,27 +36,27 @@ static int follow_consumed(struct connection *c)
 }
 
 /* Keeps what the successor of a lost owner needs to know of the answer. */
-static void follow_answer(struct connection *c, uint8_t flags)
+static void agent_follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
 		exposure_progress(&c->busy->exposure);
-	if (flags & FRAME_CHECKPOINT && c->busy->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
-		connection_drop_note(c);
+	if (flags & FRAME_CHECKPOINT && c->busy->note.current && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
+		note_drop(&c->busy->note, &c->home->blocks);
 }
 
 /* The owner was asked to freeze the connection, and still works on it: the client does not wait yet. */
-static void note_work(struct connection *c)
+static void agent_note_work(struct connection *c)
 {
-	if (c->state == CONNECTION_MOVING)
+	if (c->now.state == CONNECTION_MOVING)
 		connection_owner_goes(c);
 }
 
 /* 0 if the frame holds whole records and nothing else; or negative. */
-static int scan_data(const struct connection *c, const struct frame *f, struct tls_record_run *run)
+static int agent_scan_data(const struct connection *c, const struct frame *f, struct tls_record_run *run)
 {
 	struct tls_record_header bad;
 
-	if (f->flags & (FRAME_PLAINTEXT | FRAME_RECORDS_FOLLOW) || c->server_side != SERVER_OPEN)
+	if (f->flags & (FRAME_PLAINTEXT | FRAME_RECORDS_FOLLOW) || c->now.server_side != SERVER_OPEN)
 		return CSSL_E_STATE;
 	if (fault_at("records.received", NULL, NULL) == FAULT_FAIL)
 		return CSSL_E_STATE;
@@ -71,85 +71,86 @@ static bool ends_generation(const struct frame *f)
 	return f->type == FRAME_DATA && f->flags & FRAME_LAST_OF_WRITE_GENERATION;
 }
 
-static void audit(const struct connection *c, const struct frame *f)
+static void agent_audit(const struct connection *c, const struct frame *f)
 {
-	if (f->type == FRAME_DATA && c->position.stage == POSITION_LIVE)
-		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
+	if (f->type == FRAME_DATA && c->now.position.stage == POSITION_LIVE)
+		audit_accepted(c->id.bytes, c->now.epoch, f->payload, f->len);
 }
 
 /* Before the slot says so, a record does not count as accepted: if this process dies, the next one knows nothing of it.
  * Either the client has none of its bytes, or the connection cannot go to another owner. But the owner hears at once
  * that a generation has ended, so that counts at once. */
-static void audit_saved(const struct connection *c, const struct frame *f, int result)
+static void agent_audit_saved(const struct connection *c, const struct frame *f, int result)
 {
-	if (result == 0 && c->state != CONNECTION_CLOSING && !ends_generation(f))
-		audit(c, f);
+	if (result == 0 && c->now.state != CONNECTION_CLOSING && !ends_generation(f))
+		agent_audit(c, f);
 }
 
-static int in_data(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_data(struct connection *c, const struct frame *f, const void *message)
 {
 	struct tls_record_run run;
 
-	int r = scan_data(c, f, &run);
+	int r = agent_scan_data(c, f, &run);
 	if (r < 0)
 		return r;
 	if (connection_exceeds_window(c, f->len))
 		return 0;
-	r = position_commit(&c->position, f->flags, run.records, run.len);
+	/* law 3: committed before they are queued, so what the client can get is counted */
+	r = position_commit(&c->now.position, f->flags, run.records, run.len);
 	if (r < 0)
 		return r;
 	if (ends_generation(f))
-		audit(c, f);
+		agent_audit(c, f);
 	connection_fault_at(c, "records.committed");
 	if (connection_pass_on(c, f) < 0)
 		return 0;
-	note_work(c);
+	agent_note_work(c);
 	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
-		c->server_side = SERVER_SAID_LAST;
-	copies_follow(c);
-	follow_answer(c, f->flags);
+		c->now.server_side = SERVER_SAID_LAST;
+	agent_follow_copies(c);
+	agent_follow_answer(c, f->flags);
 	if (c->busy->pause_began_ms)
 		connection_pause_ends(c);
-	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
-		connection_acknowledge(c);
-	r = follow_consumed(c);
+	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION) /* law 6: the owner seals nothing before it hears of it */
+		connection_acknowledge(c, ACCEPTED_NOW);
+	r = agent_follow_consumed(c);
 	if (r == 0 && f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
 	return r;
 }
 
-static int in_consumed(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_consumed(struct connection *c, const struct frame *f, const void *message)
 {
 	struct frame_consumed consumed;
 	int r = frame_consumed_read(f, &consumed);
 
 	if (r == 0)
-		r = position_consume(&c->position, &consumed, f->flags);
+		r = position_consume(&c->now.position, &consumed, f->flags);
 	if (r == 0)
-		r = follow_consumed(c);
+		r = agent_follow_consumed(c);
 	if (r < 0)
 		return r;
-	copies_follow(c);
-	note_work(c);
-	follow_answer(c, f->flags);
+	agent_follow_copies(c);
+	agent_note_work(c);
+	agent_follow_answer(c, f->flags);
 	connection_set_pace(c, f->flags & FRAME_CLIENT_WAITS ? CLIENT_WAITS : CLIENT_GOES_ON);
 	if (f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
 	return 0;
 }
 
-static int in_fin(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_fin(struct connection *c, const struct frame *f, const void *message)
 {
-	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
+	if (c->now.server_side == SERVER_FIN || c->now.server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
-	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
+	c->now.server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
 	stream_shutdown(&c->busy->client);
 	return 0;
 }
 
 /* Mail that could not leave a drained agent was told so: for the report of the drain. */
-static void note_drain(struct connection *c, int agent, enum end_reason reason)
+static void agent_note_drain(struct connection *c, int agent, enum end_reason reason)
 {
 	struct drain *drain = agents_drain_of(connection_agents(c), agent);
 
@@ -157,18 +158,19 @@ static void note_drain(struct connection *c, int agent, enum end_reason reason)
 		drain_note_ended(drain);
 }
 
-int connection_in_end(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_end(struct connection *c, const struct frame *f, const void *message)
 {
-	const int agent = link_agent(c->current.link);
+	const int agent = link_agent(c->now.current.link);
 	uint8_t reason = f->payload[0];
 
 	if (reason >= END_REASON_COUNT) /* a reason of a later release: it does not cost the link and all its streams */
 		reason = END_INTERNAL;
-	c->home->cause = link_cause(c->current.link, c->current.stream);
+	c->home->cause = link_cause(c->now.current.link, c->now.current.stream);
 	connection_release_current(c); /* the agent has forgotten the stream, so it needs no CLOSE */
-	if (c->state == CONNECTION_FINISHING && c->end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
-		reason = c->end_reason;
-	note_drain(c, agent, (enum end_reason)reason);
+	if (c->now.state == CONNECTION_FINISHING &&
+		c->now.end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
+		reason = c->now.end_reason;
+	agent_note_drain(c, agent, (enum end_reason)reason);
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
 	c->home->cause = "";
 	return 0;
@@ -176,84 +178,72 @@ int connection_in_end(struct connection *c, const struct frame *f, const void *m
 
 /* --- ownership --- */
 
-static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
+static int agent_keep_agreed(struct connection *c, const Cssl__Handshake *h)
 {
 	if (!h)
 		return 0;
-	if (c->agreed || h->session_id.len > SESSION_ID_LEN ||
-		(h->family_id.len && h->family_id.len != FAMILY_ID_LEN) ||
-		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
+	if (c->now.agreed)
 		return CSSL_E_RANGE;
-	struct agreed *a;
-	int r = agreed_create(&c->home->blocks, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
+	int r = agreed_read(&c->home->blocks, h, &c->now.agreed);
 	if (r < 0)
 		return r;
-	a->protocol_version = (uint16_t)h->protocol_version;
-	a->cipher_suite = (uint16_t)h->cipher_suite;
-	a->resumed = h->resumed ? 1 : 0;
-	a->session_id_len = (uint8_t)h->session_id.len;
-	if (h->session_id.len)
-		memcpy(a->session_id, h->session_id.data, h->session_id.len);
-	if (h->family_id.len)
-		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
-	if (h->ja4.len)
-		memcpy(&a->ja4, h->ja4.data, sizeof a->ja4);
-	c->agreed = a;
-	counter_add(a->resumed ? &connection_counts(c)->handshakes_resumed : &connection_counts(c)->handshakes_full, 1);
+	counter_add(c->now.agreed->resumed ? &connection_counts(c)->handshakes_resumed
+					   : &connection_counts(c)->handshakes_full,
+		1);
 	return 0;
 }
 
 /* The part that KEPT and HANDED_OFF share: position, sealed copy, agreed values. */
-static int take_live(struct connection *c, const Cssl__LinkLive *live)
+static int agent_take_live(struct connection *c, const Cssl__LinkLive *live)
 {
-	if ((c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
+	if ((c->now.state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
 		return CSSL_E_TRUNCATED;
-	int r = position_claim(&c->position, live);
+	int r = position_claim(&c->now.position, live);
 	if (r == 0)
-		r = follow_consumed(c);
+		r = agent_follow_consumed(c);
 	if (r == 0)
-		r = copies_set(&c->copies, &c->home->blocks,
+		r = copies_set(&c->now.copies, &c->home->blocks,
 			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
 				live->position->read_generation, live->position->write_generation });
 	if (r == 0)
-		r = keep_agreed(c, live->handshake);
+		r = agent_keep_agreed(c, live->handshake);
 	if (r < 0)
 		return r;
-	follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
-	c->copied_ms = connection_now_ms(c);
-	c->backend = (uint8_t)live->backend;
+	agent_follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
+	c->now.copied_ms = connection_now_ms(c);
+	c->now.backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
-	if (c->state == CONNECTION_HANDSHAKING)
-		connection_hold_tickets(c);
+	if (c->now.state == CONNECTION_HANDSHAKING)
+		connection_say_later(c, LATER_TICKETS);
 	return 0;
 }
 
-static int in_kept(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_kept(struct connection *c, const struct frame *f, const void *message)
 {
-	int r = take_live(c, message);
+	int r = agent_take_live(c, message);
 
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handshakes_kept, 1);
-	c->owner = (int16_t)link_agent(c->current.link);
-	connection_owned_from_start(c);
+	c->now.owner = (int16_t)link_agent(c->now.current.link);
+	connection_note_owner(c, c->now.owner, OWNERSHIP_HANDSHAKE);
 	connection_to(c, CONNECTION_OWNED);
 	connection_resume_reading(c);
 	connection_drain_if_idle(c);
 	return 0;
 }
 
-static int in_handed_off(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_handed_off(struct connection *c, const struct frame *f, const void *message)
 {
-	int r = take_live(c, message);
+	int r = agent_take_live(c, message);
 
-	if (r == 0 && !c->copies.current)
+	if (r == 0 && !c->now.copies.current)
 		r = CSSL_E_RANGE; /* without a copy no agent can adopt it */
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handed_off, 1);
-	if (c->state == CONNECTION_FINISHING) { /* the owner froze it by itself, and can no longer say goodbye */
-		connection_send_finish(c, (enum end_reason)c->end_reason);
+	if (c->now.state == CONNECTION_FINISHING) { /* the owner froze it by itself, and can no longer say goodbye */
+		connection_send_finish(c, (enum end_reason)c->now.end_reason);
 		return 0;
 	}
 	connection_hand_over(c);
@@ -261,27 +251,27 @@ static int in_handed_off(struct connection *c, const struct frame *f, const void
 	return 0;
 }
 
-static int in_adopted(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_adopted(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkAdopted *adopted = message;
 
-	if (adopted->epoch != c->epoch)
+	if (adopted->epoch != c->now.epoch)
 		return CSSL_E_MISMATCH;
 	connection_adopted(c);
 	return 0;
 }
 
-static int in_refused(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_refused(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkRefused *refused = message;
 
-	if ((c->state == CONNECTION_OWNED || c->state == CONNECTION_FINISHING) &&
+	if ((c->now.state == CONNECTION_OWNED || c->now.state == CONNECTION_FINISHING) &&
 		c->busy->move_answer != MOVE_ANSWER_OVERDUE)
 		return CSSL_E_STATE;
 	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
-		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
-		link_refusal_name(refused->reason), refused->detail);
-	switch ((enum connection_state)c->state) {
+		agents_name(c->home->shared->agents, link_agent(c->now.current.link)),
+		connection_state_name(c->now.state), link_refusal_name(refused->reason), refused->detail);
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_REATTACHING: connection_reattach_refused(c); break;
 	case CONNECTION_ADOPTING: connection_adopt_refused(c, refused->reason); break;
 	case CONNECTION_HANDSHAKING: connection_open_refused(c, refused->reason); break;
@@ -290,25 +280,25 @@ static int in_refused(struct connection *c, const struct frame *f, const void *m
 	return 0;
 }
 
-static int in_copy(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_copy(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkCopy *copy = message;
 
 	if (fault_at("copy.received", NULL, NULL) == FAULT_FAIL)
 		return 0;
-	int r = copies_offer(&c->copies, &c->home->blocks,
+	int r = copies_offer(&c->now.copies, &c->home->blocks,
 		&(struct copy_offer){
 			copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation, copy->write_generation });
 	if (r == 0)
-		copies_follow(c);
+		agent_follow_copies(c);
 	return r;
 }
 
-static int in_download(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_download(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkDownload *d = message;
 
-	return connection_set_note(c, d->sealed.data, d->sealed.len);
+	return note_set(&c->busy->note, &c->home->blocks, d->sealed.data, d->sealed.len);
 }
 
 /* --- dispatch --- */
@@ -320,36 +310,37 @@ static const struct {
 	unsigned states;
 	const ProtobufCMessageDescriptor *message; /* its payload; NULL: none */
 } frames[256] = {
-	[FRAME_DATA] = { in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_FIN] = { in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING), &cssl__link_live__descriptor },
-	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING),
+	[FRAME_DATA] = { agent_in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_FIN] = { agent_in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_KEPT] = { agent_in_kept, IN(HANDSHAKING), &cssl__link_live__descriptor },
+	[FRAME_HANDED_OFF] = { agent_in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING),
 		&cssl__link_live__descriptor },
-	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
-	[FRAME_REFUSED] = { in_refused,
+	[FRAME_ADOPTED] = { agent_in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
+	[FRAME_REFUSED] = { agent_in_refused,
 		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING),
 		&cssl__link_refused__descriptor },
 	[FRAME_REATTACHED] = { connection_in_reattached, IN(REATTACHING) },
-	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_download__descriptor },
-	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
-	[FRAME_END] = { connection_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
+	[FRAME_CONSUMED] = { agent_in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_DOWNLOAD] = { agent_in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING),
+		&cssl__link_download__descriptor },
+	[FRAME_COPY] = { agent_in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
+	[FRAME_END] = { agent_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
 /* 0, or negative: it may not come now. */
-static int check_state(const struct connection *c, const struct frame *f)
+static int agent_check_state(const struct connection *c, const struct frame *f)
 {
 	if (connection_speaks_clear(c))
 		return 0; /* connection_clear_frame() does */
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
 	const bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
-	return is_heard || frames[f->type].states & (1u << c->state) ? 0 : CSSL_E_STATE;
+	return is_heard || frames[f->type].states & (1u << c->now.state) ? 0 : CSSL_E_STATE;
 }
 
-static int take_frame(struct connection *c, const struct frame *f)
+static int agent_take_frame(struct connection *c, const struct frame *f)
 {
-	if (connection_speaks_clear(c))
+	if (connection_speaks_clear(c) && f->type != FRAME_END)
 		return connection_clear_frame(c, f);
 	if (!frames[f->type].message)
 		return frames[f->type].fn(c, f, NULL);
@@ -361,11 +352,12 @@ static int take_frame(struct connection *c, const struct frame *f)
 	return r;
 }
 
-static int hear(struct connection *c, struct link *l, const struct frame *f)
+static int agent_hear(struct connection *c, struct link *l, const struct frame *f)
 {
 	bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
 
-	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
+	/* law 2: frames of any other stream may be those of an owner of before */
+	if (!is_heard && (l != c->now.current.link || f->stream != c->now.current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
 		if (f->type == FRAME_END && c->busy && l == c->busy->frozen.link && f->stream == c->busy->frozen.stream)
 			connection_forget_frozen(c); /* the owner before cannot take it back any more */
@@ -373,7 +365,7 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 	}
 	if (c->busy && c->busy->again.next && connection_had_frame(c, f))
 		return 0;
-	int r = check_state(c, f);
+	int r = agent_check_state(c, f);
 	if (r < 0)
 		return r;
 	/* a fresh copy changes nothing else, so it does not expand a compact connection: when agents' key changes,
@@ -382,27 +374,15 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 		return 0;
 	if (!c->busy)
 		connection_touch(c);
-	if (c->state != CONNECTION_REATTACHING) /* answers to REATTACH are not counted */
-		c->account.frames++;
-	r = take_frame(c, f);
+	if (c->now.state != CONNECTION_REATTACHING) /* answers to REATTACH are not counted */
+		c->now.account.frames++;
+	r = agent_take_frame(c, f);
 	connection_weigh(c);
 	connection_save(c);
-	audit_saved(c, f, r);
-	connection_release_held(c, ACKNOWLEDGE_FRAMES);
+	agent_audit_saved(c, f, r);
+	connection_acknowledge(c, ACCEPTED_IF_HELD);
 	connection_relieve(c->home);
 	return r;
-}
-
-void connection_foresee_frame(const void *holder, enum framed_distance distance)
-{
-	const struct connection *c = holder;
-
-	if (distance == FRAMED_LATER) {
-		prefetch(c, sizeof *c);
-		return;
-	}
-	prefetch(c->busy, sizeof *c->busy);
-	prefetch(c->slot.trail, sizeof(struct trail));
 }
 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)
@@ -411,7 +391,7 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	struct connection_home *home = c->home;
 
 	connection_work_begins(c);
-	int r = hear(c, l, f);
+	int r = agent_hear(c, l, f);
 	connection_work_ends(home);
 	return r;
 }

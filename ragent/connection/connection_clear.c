@@ -1,10 +1,15 @@
 /* connection_clear.c: passes the bytes of a client and an agent that speak in clear, in both directions, while there
  * is room. The client's bytes wait in its stream until the banner was sent, and when they exceed the window. RAgent
  * only looks at their number, and at whether the agent's reply is complete. It keeps the client's bytes until the agent
- * has read them, so that the agent gets those that were lost with a link or a process (connection_reattach.c).
+ * has read them, so that the agent gets those that were lost with a link or a process.
  */
+#include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_clear.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 
 #define REPLY_FLAGS (FRAME_PLAINTEXT | FRAME_REPLY_COMPLETE | FRAME_RECORDS_FOLLOW)
 
@@ -15,28 +20,28 @@ static struct preamble *preamble_of(const struct connection *c)
 
 /* --- from the client --- */
 
-static uint64_t window(const struct connection *c)
+static uint64_t clear_window(const struct connection *c)
 {
 	return connection_phase(c) == CONNECTION_RELAYED ? connection_window(c) : FRAME_PREAMBLE_WINDOW;
 }
 
-static size_t room(const struct connection *c)
+static size_t clear_room(const struct connection *c)
 {
 	const uint64_t under_way = kept_len(&c->busy->kept);
 
-	if (preamble_of(c)->said == PREAMBLE_NOTHING || under_way >= window(c))
+	if (preamble_of(c)->now.said == PREAMBLE_NOTHING || under_way >= clear_window(c))
 		return 0;
-	return (size_t)(window(c) - under_way);
+	return (size_t)(clear_window(c) - under_way);
 }
 
 /* No read brings more than has room. Before the banner nothing has. */
-static void bound_reads(struct connection *c)
+static void clear_bound_reads(struct connection *c)
 {
-	if (room(c))
-		stream_set_read_max(&c->busy->client, (uint32_t)room(c));
+	if (clear_room(c))
+		stream_set_read_max(&c->busy->client, (uint32_t)clear_room(c));
 }
 
-static void send_kept(struct connection *c)
+static void clear_send_kept(struct connection *c)
 {
 	if (connection_takes_bytes(c))
 		connection_send_kept(c, FRAME_PLAINTEXT);
@@ -44,52 +49,52 @@ static void send_kept(struct connection *c)
 
 size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 {
-	size_t n = room(c);
+	size_t n = clear_room(c);
 
 	n = n < len ? n : len;
 	if (n && kept_append(&c->busy->kept, &c->home->blocks, data, n, (unsigned)n) < 0) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return len;
 	}
-	c->client_bytes += n;
-	if (room(c) == 0) {
-		c->reading = CLIENT_PAUSED;
+	c->now.client_bytes += n;
+	if (clear_room(c) == 0) {
+		c->now.reading = CLIENT_PAUSED;
 		stream_read_stop(&c->busy->client);
 	}
-	bound_reads(c);
-	send_kept(c);
+	clear_bound_reads(c);
+	clear_send_kept(c);
 	return n;
 }
 
 /* The client's end goes to the agent after all its bytes. */
-static void tell_fin(struct connection *c)
+static void clear_tell_fin(struct connection *c)
 {
-	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) ||
+	if (c->now.tail != TAIL_FIN || c->now.tail_told == TAIL_TOLD || stream_kept(&c->busy->client) ||
 		kept_unsent_len(&c->busy->kept) || !connection_takes_bytes(c))
 		return;
-	c->tail_told = TAIL_TOLD;
-	link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
+	c->now.tail_told = TAIL_TOLD;
+	link_send(c->now.current.link, c->now.current.stream, FRAME_FIN, 0, NULL, 0);
 }
 
 void connection_clear_pump(struct connection *c)
 {
-	send_kept(c);
-	if (!room(c))
+	clear_send_kept(c);
+	if (!clear_room(c))
 		return;
-	bound_reads(c);
-	if (c->tail == TAIL_FIN) {
+	clear_bound_reads(c);
+	if (c->now.tail == TAIL_FIN) {
 		if (stream_kept(&c->busy->client))
 			stream_read_again(&c->busy->client);
-		tell_fin(c);
-	} else if (c->reading == CLIENT_PAUSED) {
-		c->reading = CLIENT_READING;
+		clear_tell_fin(c);
+	} else if (c->now.reading == CLIENT_PAUSED) {
+		c->now.reading = CLIENT_READING;
 		stream_read_start(&c->busy->client);
 	}
 }
 
 void connection_clear_fin(struct connection *c)
 {
-	if (preamble_of(c)->said == PREAMBLE_NOTHING)
+	if (preamble_of(c)->now.said == PREAMBLE_NOTHING)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else
 		connection_clear_pump(c);
@@ -98,7 +103,7 @@ void connection_clear_fin(struct connection *c)
 /* --- to the client --- */
 
 /* 0; 1: the connection was ended. */
-static bool say(struct connection *c, const struct frame *f)
+static bool clear_say(struct connection *c, const struct frame *f)
 {
 	if (connection_exceeds_window(c, f->len) || connection_pass_on(c, f) < 0)
 		return true;
@@ -107,12 +112,12 @@ static bool say(struct connection *c, const struct frame *f)
 }
 
 /* Bytes that are there now came before the answer to STARTTLS. */
-static bool is_injected(const struct connection *c)
+static bool clear_is_injected(const struct connection *c)
 {
 	return kept_len(&c->busy->kept) > 0 || stream_has_unread(&c->busy->client);
 }
 
-static void reset_injected(struct connection *c)
+static void clear_reset_injected(struct connection *c)
 {
 	char text[ADDRESS_TEXT_MAX];
 
@@ -122,41 +127,57 @@ static void reset_injected(struct connection *c)
 	connection_end(c, END_INJECTION, END_RESET);
 }
 
-/* After this frame the agent has forgotten the stream. */
-static int in_starttls(struct connection *c, const struct frame *f)
+/* STARTTLS was answered, and the answer may go to the client: TLS begins. */
+static void clear_is_over(struct connection *c)
 {
-	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->state != CONNECTION_PREAMBLE)
+	struct preamble *p = c->busy->preamble;
+
+	counter_add(&c->home->counters.starttls_done, 1);
+	p->now.hello_ms = connection_now_ms(c);
+	c->now.attempts = 0;
+	connection_to(c, CONNECTION_HELLO);
+	connection_owe_queued(c);
+	kept_clear(&c->busy->kept, &c->home->blocks);
+	c->busy->kept = (struct kept){ 0 };
+	handshake_limit_leave(c->home->preambles, &p->place);
+	connection_resume_reading(c);
+}
+
+/* After this frame the agent has forgotten the stream. */
+static int clear_in_starttls(struct connection *c, const struct frame *f)
+{
+	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->now.state != CONNECTION_PREAMBLE)
 		return CSSL_E_STATE;
 	connection_void(c);
 	connection_release_current(c);
 	connection_fault_at(c, "starttls.answered");
-	if (c->tail == TAIL_FIN)
+	if (c->now.tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
-	else if (is_injected(c))
-		reset_injected(c);
-	else if (say(c, f) == 0)
-		connection_preamble_over(c);
+	else if (clear_is_injected(c))
+		clear_reset_injected(c);
+	else if (clear_say(c, f) == 0)
+		clear_is_over(c);
 	return 0;
 }
 
-static int in_clear_data(struct connection *c, const struct frame *f)
+static int clear_in_data(struct connection *c, const struct frame *f)
 {
 	struct preamble *p = preamble_of(c);
-	const bool is_first = p->said == PREAMBLE_NOTHING;
+	const bool is_first = p->now.said == PREAMBLE_NOTHING;
 
 	if (!(f->flags & FRAME_PLAINTEXT) || f->flags & ~REPLY_FLAGS)
 		return CSSL_E_STATE;
 	if (f->flags & FRAME_RECORDS_FOLLOW)
-		return in_starttls(c, f);
-	if (say(c, f) != 0)
+		return clear_in_starttls(c, f);
+	if (clear_say(c, f) != 0)
 		return 0;
-	p->said = f->flags & FRAME_REPLY_COMPLETE ? PREAMBLE_WHOLE_REPLIES : PREAMBLE_PART_OF_REPLY;
+	p->now.said = f->flags & FRAME_REPLY_COMPLETE ? PREAMBLE_WHOLE_REPLIES : PREAMBLE_PART_OF_REPLY;
 	if (is_first)
 		connection_clear_pump(c);
 	return 0;
 }
 
-static int in_taken(struct connection *c, const struct frame *f)
+static int clear_in_taken(struct connection *c, const struct frame *f)
 {
 	int r = kept_consume(&c->busy->kept, wire_load_u64(f->payload));
 
@@ -167,31 +188,41 @@ static int in_taken(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_relayed(struct connection *c, const struct frame *f)
+/* Unlike a preamble, a mail is a load that lasts, so the policies count it. */
+static void clear_relay(struct connection *c)
 {
-	if (c->state != CONNECTION_PREAMBLE || preamble_of(c)->said == PREAMBLE_NOTHING)
+	connection_to(c, CONNECTION_RELAYED);
+	connection_assign(c, link_agent(c->now.current.link));
+	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
+}
+
+static int clear_in_relayed(struct connection *c, const struct frame *f)
+{
+	if (c->now.state != CONNECTION_PREAMBLE || preamble_of(c)->now.said == PREAMBLE_NOTHING)
 		return CSSL_E_STATE;
-	connection_preamble_relayed(c);
+	clear_relay(c);
 	connection_clear_pump(c);
 	return 0;
 }
 
-static int in_refused(struct connection *c, const struct frame *f)
+static int clear_in_refused(struct connection *c, const struct frame *f)
 {
-	if (preamble_of(c)->said != PREAMBLE_NOTHING)
+	if (preamble_of(c)->now.said != PREAMBLE_NOTHING)
 		return CSSL_E_STATE;
-	connection_preamble_refused(c);
+	const int refused_by = link_agent(c->now.current.link);
+	counter_add(&c->home->counters.opens_refused, 1);
+	connection_release_current(c);
+	connection_preamble_open(c, refused_by);
 	return 0;
 }
 
 int connection_clear_frame(struct connection *c, const struct frame *f)
 {
 	switch (f->type) {
-	case FRAME_DATA: return in_clear_data(c, f);
-	case FRAME_TAKEN: return in_taken(c, f);
-	case FRAME_RELAYED: return in_relayed(c, f);
-	case FRAME_REFUSED: return in_refused(c, f);
-	case FRAME_END: return connection_in_end(c, f, NULL);
+	case FRAME_DATA: return clear_in_data(c, f);
+	case FRAME_TAKEN: return clear_in_taken(c, f);
+	case FRAME_RELAYED: return clear_in_relayed(c, f);
+	case FRAME_REFUSED: return clear_in_refused(c, f);
 	default: return CSSL_E_STATE;
 	}
 }
@@ -201,10 +232,10 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 /* The client cannot have heard the answer to STARTTLS that is not written yet. So what it has sent was injected. */
 bool connection_clear_hello_is_injected(struct connection *c)
 {
-	if (c->state != CONNECTION_HELLO || !c->busy->preamble || c->queued == c->slot.bytes_written ||
+	if (c->now.state != CONNECTION_HELLO || !c->busy->preamble || c->now.queued == c->slot.bytes_written ||
 		!stream_has_unread(&c->busy->client))
 		return false;
-	reset_injected(c);
+	clear_reset_injected(c);
 	return true;
 }
 
@@ -213,6 +244,6 @@ bool connection_clear_goes_on(struct connection *c, enum first_bytes what)
 {
 	if (!c->busy->preamble || !first_bytes_is_text(what))
 		return false;
-	reset_injected(c);
+	clear_reset_injected(c);
 	return true;
 }

@@ -1,91 +1,31 @@
-/* connection_client.c: the client's side of a connection: when it is read (what came is in connection_input.c), its
- * end, and what it has got; and the records that the current stream has not got yet.
- *
- * Reading stops while there is no room for what the client sends. It also stops while the owner opens no record: what
- * the client sends then waits in its kernel, and costs neither work nor memory here.
+/* connection_client.c: what a client sent is taken by one handler for each state: its PROXY header, first records,
+ * later records, bytes in clear. No read brings more than has room among the kept records, so a part of a record is all
+ * that waits in the client's stream.
  */
 #include <stdlib.h>
 
 #include "net/container_of.h"
-#include "net/mutant.h"
+#include "net/log.h"
 #include "net/prefetch.h"
-#include "net/stream.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_clear.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
+#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_stream.h"
 
-/* With records that go to the owner anyway, tell it that it need not hold so many frames any more: so few that they are
- * still in its cache when their memory is used again. */
-#define RELEASE_ALONG 8u
-#define LATER_MS      10u           /* one tick of the deadlines */
-#define FLUSH_MARK    (32u * 1024u) /* so many bytes of a frame are written at once, from the link's own buffer */
+#define FLUSH_MARK (32u * 1024u) /* so many bytes of a frame are written at once, from the link's own buffer */
 
-static struct busy_part *busy_of(struct stream *s)
+static struct busy_part *client_busy(struct stream *s)
 {
 	return container_of(s, struct busy_part, client);
 }
 
-static struct connection *of_stream(struct stream *s)
+static struct connection *client_connection(struct stream *s)
 {
-	return busy_of(s)->connection;
-}
-
-/* --- to the owner --- */
-
-bool connection_takes_bytes(const struct connection *c)
-{
-	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
-}
-
-static void tell_tail(struct connection *c)
-{
-	uint8_t payload[FRAME_VIOLATION_LEN];
-	struct frame_violation v = { c->busy->bad.type, c->busy->bad.version, c->busy->bad.length };
-
-	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD || c->busy->fin == FIN_LATER)
-		return;
-	c->tail_told = TAIL_TOLD;
-	if (c->tail == TAIL_FIN) {
-		link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
-		return;
-	}
-	frame_violation_write(payload, &v);
-	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
-}
-
-int connection_send_kept(struct connection *c, uint8_t flags)
-{
-	const uint8_t *data;
-	size_t len;
-
-	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->busy->waiter);
-			return -1;
-		}
-		if (link_send(c->current.link, c->current.stream, FRAME_DATA, flags, data, len) < 0)
-			return -1;
-		kept_mark_sent(&c->busy->kept, len);
-	}
-	return 0;
-}
-
-void connection_send_records(struct connection *c)
-{
-	if (connection_speaks_clear(c)) {
-		connection_clear_pump(c);
-		return;
-	}
-	if (!connection_takes_bytes(c))
-		return;
-	if (kept_unsent_len(&c->busy->kept) > 0)
-		connection_release_held(c, RELEASE_ALONG);
-	if (connection_send_kept(c, 0) == 0)
-		tell_tail(c);
-}
-
-void connection_on_waiter(struct link_waiter *w)
-{
-	connection_send_records(container_of(w, struct busy_part, waiter)->connection);
+	return client_busy(s)->connection;
 }
 
 /* --- when it is read --- */
@@ -95,80 +35,76 @@ void connection_begin_reading(struct connection *c)
 	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
 	stream_set_flush_mark(&c->busy->client, FLUSH_MARK);
 	stream_set_fault(&c->busy->client, "client", NULL);
-	if (c->reading == CLIENT_READING && c->tail != TAIL_FIN)
+	if (c->now.reading == CLIENT_READING && c->now.tail != TAIL_FIN)
 		stream_read_start(&c->busy->client);
 }
 
-bool connection_client_waits(const struct connection *c)
-{
-	return c->busy && c->busy->pace == CLIENT_WAITS;
-}
-
-bool connection_is_unheard(const struct connection *c)
-{
-	return c->busy && c->busy->pace != CLIENT_GOES_ON;
-}
-
 /* A handshake that begins again may keep more than a window. */
-size_t connection_room(const struct connection *c)
+static size_t client_room(const struct connection *c)
 {
 	const size_t len = kept_len(&c->busy->kept);
 
 	return len < connection_window(c) ? connection_window(c) - len : 0;
 }
 
-static bool may_read(const struct connection *c)
+static bool client_may_be_read(const struct connection *c)
 {
-	return !connection_client_waits(c) && connection_room(c) >= TLS_RECORD_MAX;
+	return !connection_client_waits(c) && client_room(c) >= TLS_RECORD_MAX;
 }
 
 /* The next read brings what has room beside the @unused bytes. A read of 0 bytes would look like the client's end. */
-static void bound_reads(struct connection *c, size_t unused)
+static void client_bound_reads(struct connection *c, size_t unused)
 {
-	const size_t room = connection_room(c);
+	const size_t room = client_room(c);
 
 	stream_set_read_max(&c->busy->client, (uint32_t)(room > unused ? room - unused : TLS_RECORD_MAX));
 }
 
 void connection_resume_reading(struct connection *c)
 {
-	if (!may_read(c))
+	if (!client_may_be_read(c))
 		return;
-	bound_reads(c, stream_kept(&c->busy->client));
-	if (c->reading == CLIENT_READING)
+	client_bound_reads(c, stream_kept(&c->busy->client));
+	if (c->now.reading == CLIENT_READING)
 		return;
-	c->reading = CLIENT_READING;
+	c->now.reading = CLIENT_READING;
 	stream_read_start(&c->busy->client);
 }
 
-static void pause_reading(struct connection *c)
+static void client_pause_reading(struct connection *c)
 {
-	if (may_read(c) || c->reading == CLIENT_PAUSED)
+	if (client_may_be_read(c) || c->now.reading == CLIENT_PAUSED)
 		return;
-	c->reading = CLIENT_PAUSED;
+	c->now.reading = CLIENT_PAUSED;
 	stream_read_stop(&c->busy->client);
 }
 
-void connection_read_less(struct connection *c, size_t unused)
+/* @unused bytes wait behind those that were kept. */
+static void client_read_less(struct connection *c, size_t unused)
 {
-	bound_reads(c, unused);
-	pause_reading(c);
+	client_bound_reads(c, unused);
+	client_pause_reading(c);
+}
+
+void connection_read_less(struct connection *c)
+{
+	client_read_less(c, stream_kept(&c->busy->client));
 }
 
 /* Behind the client's FIN nothing is read anyway. */
-static enum client_pace pace_now(const struct connection *c, enum client_pace pace)
+static enum client_pace client_pace_now(const struct connection *c, enum client_pace pace)
 {
-	if (c->tail == TAIL_FIN)
+	if (c->now.tail == TAIL_FIN)
 		return CLIENT_GOES_ON;
 	return pace == CLIENT_GOES_ON && connection_is_unheard(c) ? CLIENT_UNHEARD : pace;
 }
 
 void connection_set_pace(struct connection *c, enum client_pace pace)
 {
-	c->busy->pace = (uint8_t)pace_now(c, pace);
+	c->busy->pace = (uint8_t)client_pace_now(c, pace);
 	if (connection_client_waits(c))
 		connection_forget_partial(c); /* it cannot finish that record now */
-	pause_reading(c);
+	client_pause_reading(c);
 	connection_resume_reading(c);
 }
 
@@ -187,188 +123,233 @@ enum fault_action connection_fault_at(const struct connection *c, const char *po
 	return action;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+/* --- its records --- */
+
+static void client_is_heard(struct connection *c)
 {
-	return connection_client_said(of_stream(s), data, len);
+	c->now.active_ms = connection_now_ms(c);
+	if (c->busy->pace == CLIENT_UNHEARD)
+		c->busy->pace = CLIENT_GOES_ON;
 }
 
-/* --- messages that may wait --- */
-
-/* Usually something else is sent meanwhile anyway, or the message is no longer needed. This saves a system call here
- * and a turn of the agent's loop for each. The tickets after a handshake of TLS 1.3 go with the first answer, but not
- * to clients of mail. A client's FIN matters only if the conversation is not over; after close_notify the owner ends it
- * by itself. */
-
-void connection_on_later(struct deadline *d)
+static void client_violated(struct connection *c, const struct tls_record_header *bad)
 {
-	struct busy_part *a = container_of(d, struct busy_part, later);
-
-	a->fin = FIN_AT_ONCE;
-	stream_flush_soon(&a->client);
-	connection_send_records(a->connection);
+	counter_add(&c->home->counters.client_violations, 1);
+	log_event(LOG_DEBUG, &c->id, "record violation", "type=%02x version=%04x length=%u", bad->type, bad->version,
+		bad->length);
+	connection_void(c);
+	c->busy->bad = *bad;
+	c->now.tail = TAIL_VIOLATION;
 }
 
-static void say_later(struct connection *c)
+/* While the client has received no record, the handshake can begin again with its first record. Later, the successor
+ * of a lost owner asks again from the checkpoint on. All records, with @more bytes of them that just came, must fit
+ * into a window, because an agent takes no more. */
+static bool client_may_replay(const struct connection *c, size_t more)
 {
-	if (!deadline_is_set(&c->busy->later))
-		deadline_set(c->home->worker, &c->busy->later, LATER_MS);
+	const struct position *p = &c->now.position;
+
+	if (p->stage == POSITION_HANDSHAKE)
+		return p->server_records == 0;
+	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->busy->kept.first_record) &&
+	       kept_replay_len(&c->busy->kept) <= connection_limits(c)->replay_len &&
+	       kept_replay_len(&c->busy->kept) + kept_len(&c->busy->kept) + more <= connection_window(c);
 }
 
-/* A client with Nagle's algorithm (RFC 896) sends nothing after its Finished before that is acknowledged, and the
- * tickets are what acknowledges it. Mail clients use it more often than not, and would wait for a tick at each
- * connection. */
-static bool waits_for_tickets(const struct connection *c)
+void connection_trim_replay(struct connection *c, size_t more)
 {
-	return connection_service(c)->start == SERVICE_MAY_START_AS_SMTP;
+	if (kept_replay_len(&c->busy->kept) > 0 && !client_may_replay(c, more))
+		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
 }
 
-void connection_hold_tickets(struct connection *c)
+/* Keep whole records while there is room. Returns the bytes used; all of them once the client's records are over. */
+static size_t client_keep_records(struct connection *c, const uint8_t *data, size_t len)
 {
-	if (c->agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->busy->client) ||
-		waits_for_tickets(c))
-		return;
-	stream_hold(&c->busy->client);
-	say_later(c);
-}
+	size_t used = 0;
 
-static void hold_fin(struct connection *c)
-{
-	c->busy->fin = FIN_LATER;
-	say_later(c);
-}
-
-/* --- to the client --- */
-
-bool connection_exceeds_window(struct connection *c, size_t len)
-{
-	if (c->account.received + len - c->account.told <= connection_window(c) + FRAME_PAYLOAD_MAX)
-		return false;
-	connection_end(c, END_LINK_VIOLATION, END_RESET);
-	return true;
-}
-
-int connection_write(struct connection *c, const uint8_t *data, size_t len)
-{
-	if (len && stream_write(&c->busy->client, data, len) == CSSL_E_NO_MEMORY) {
-		connection_end(c, END_INTERNAL, END_RESET);
-		return CSSL_E_NO_MEMORY;
+	while (used < len && c->now.tail == TAIL_NONE) {
+		struct tls_record_run run;
+		struct tls_record_header bad;
+		int r = tls_record_scan_run(data + used, len - used, client_room(c), &run, &bad);
+		connection_trim_replay(c, run.len);
+		if (run.len && kept_append(&c->busy->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
+			connection_end(c, END_INTERNAL, END_RESET);
+			return len;
+		}
+		connection_count_records(c, RECORDS_OF_CLIENT, &run);
+		c->now.client_bytes += run.len;
+		used += run.len;
+		if (r < 0)
+			client_violated(c, &bad);
+		else if (run.len == 0)
+			return used;
 	}
-	c->queued += len;
-	counter_add(&c->home->counters.client_queued_bytes, len);
-	return 0;
+	return c->now.tail == TAIL_NONE ? used : len;
 }
 
-int connection_pass_on(struct connection *c, const struct frame *f)
+static size_t client_take_records(struct connection *c, uint8_t *data, size_t len)
 {
-	const size_t had = connection_had_bytes(c, f->len);
-	int r = connection_write(c, f->payload + had, f->len - had);
+	size_t used = client_keep_records(c, data, len);
 
-	if (r < 0)
-		return r;
-	c->active_ms = connection_now_ms(c);
-	c->account.received += f->len;
-	return 0;
+	if (c->now.state == CONNECTION_CLOSING)
+		return len;
+	client_read_less(c, len - used);
+	connection_send_records(c);
+	return used;
 }
 
-/* --- the client's end, and its taking --- */
+/* --- all of it --- */
 
-static void on_fin(struct connection *c)
+/* Returns how many bytes it used; 0: it waits for more. What follows from the bytes, and is told to agents, is done
+ * when they count as used. */
+static size_t client_take_in_state(struct connection *c, uint8_t *data, size_t len)
 {
-	if (c->tail == TAIL_NONE)
-		c->tail = TAIL_FIN;
+	size_t n;
+
+	switch ((enum connection_state)c->now.state) {
+	case CONNECTION_PROXY: return connection_take_proxy(c, data, len);
+	case CONNECTION_HELLO:
+		n = connection_take_hello(c, data, len);
+		return n || c->now.state == CONNECTION_HELLO ? n : client_take_records(c, data, len);
+	case CONNECTION_PREAMBLE:
+	case CONNECTION_RELAYED: return connection_clear_take(c, data, len);
+	case CONNECTION_REATTACHING:
+		return connection_is_in_clear(c) ? connection_clear_take(c, data, len)
+						 : client_take_records(c, data, len);
+	case CONNECTION_LINGERING: connection_discards(c, len); return len;
+	case CONNECTION_CLOSING: return len;
+	default: return client_take_records(c, data, len);
+	}
+}
+
+static size_t client_take(struct connection *c, uint8_t *data, size_t len)
+{
+	const enum connection_state was = c->now.state;
+	const size_t used = client_take_in_state(c, data, len);
+
+	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
+		c->slot.bytes_read += used;
+	if (used && was == CONNECTION_OWNED)
+		storm_sends(&c->home->storm, c->now.accepted_ms, connection_now_ms(c));
+	if (used && was == CONNECTION_PROXY && c->now.state == was)
+		connection_header_is_over(c);
+	/* if it has tried to find an owner, the next attempt has its deadline already */
+	if (used && was == CONNECTION_RESTING && c->now.state == was && c->now.attempts == 0 &&
+		connection_needs_owner(c))
+		connection_wake(c);
+	return used;
+}
+
+/* If reading is paused, the client is not at fault for the bytes that wait. They are read after the pause. */
+static void client_note_partial(struct connection *c, size_t left, size_t used)
+{
+	if (c->now.reading == CLIENT_PAUSED || connection_is_over(c))
+		left = 0;
+	if (left == 0 && !c->busy->partial.len)
+		return;
+	partials_note(&c->home->partials, &c->busy->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
+		connection_now_ms(c));
+	if (c->home->partials.len > c->home->partials.budget)
+		connection_end_partials(c->home);
+}
+
+void connection_forget_partial(struct connection *c)
+{
+	if (!c->busy)
+		return;
+	partials_note(&c->home->partials, &c->busy->partial, 0, PARTIAL_SAME_RECORD, 0);
+}
+
+void connection_end_partials(struct connection_home *home)
+{
+	struct partial *p;
+
+	while ((p = partials_victim(&home->partials, worker_now_ms(home->worker))) != NULL) {
+		struct busy_part *a = container_of(p, struct busy_part, partial);
+		connection_end(a->connection, END_OVERLOADED, END_RESET);
+	}
+}
+
+static size_t client_said(struct connection *c, uint8_t *data, size_t len)
+{
+	struct connection_home *home = c->home;
+	size_t used = 0, n;
+
+	connection_fault_at(c, "records.read");
+	connection_log_input(c, data, len);
+	/* before the header of a balancer, the client is unknown */
+	if (c->now.state != CONNECTION_PROXY)
+		connection_work_on_bytes_begins(c);
+	connection_fault_at(c, "records.came");
+	client_is_heard(c);
+	do {
+		n = client_take(c, data + used, len - used);
+		used += n;
+	} while (n && used < len);
+	connection_save_amid_input(c, data + used, len - used);
+	client_note_partial(c, len - used, used);
+	c->busy->unused = (uint32_t)(len - used);
+	connection_weigh(c);
+	connection_relieve(c->home);
+	connection_work_ends(home);
+	return used;
+}
+
+static size_t client_on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	return client_said(client_connection(s), data, len);
+}
+
+/* --- its end, and what it took --- */
+
+static void client_on_fin(struct connection *c)
+{
+	if (c->now.tail == TAIL_NONE)
+		c->now.tail = TAIL_FIN;
 	if (connection_speaks_clear(c))
 		connection_clear_fin(c);
-	else if (c->state <= CONNECTION_WAITING || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
+	else if (c->now.state <= CONNECTION_WAITING ||
+		 (c->now.state == CONNECTION_RESTING && !connection_needs_owner(c)))
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
-	else if (c->state == CONNECTION_LINGERING)
+	else if (c->now.state == CONNECTION_LINGERING)
 		connection_linger(c);
-	else if (c->state == CONNECTION_OWNED)
-		hold_fin(c);
+	else if (c->now.state == CONNECTION_OWNED)
+		connection_say_later(c, LATER_FIN);
 	else
 		connection_send_records(c);
 }
 
-static void on_end(struct stream *s, enum stream_end end, int uv_error)
+static void client_on_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	struct connection *c = of_stream(s);
+	struct connection *c = client_connection(s);
 
-	if (c->state == CONNECTION_CLOSING)
+	if (c->now.state == CONNECTION_CLOSING)
 		return;
 	if (end == STREAM_EOF)
-		on_fin(c);
-	else if (c->state == CONNECTION_LINGERING)
-		connection_close_now(c);
+		client_on_fin(c);
 	else
-		connection_end(c, END_CLIENT_RESET, END_RESET);
+		connection_end_if_broken(c);
 }
 
-/* How many bytes of the current stream the client's TCP connection has taken. */
-static uint64_t drained_of_stream(const struct connection *c)
+static void client_on_written(struct stream *s, size_t len)
 {
-	return c->slot.bytes_written > c->account.base ? c->slot.bytes_written - c->account.base : 0;
-}
-
-/* So many frames the owner need not hold. Without a table no process goes on after this one, but this one does after a
- * broken link: it needs those that it has not got. */
-static uint64_t received_of_stream(const struct connection *c)
-{
-	if (!link_outlived(c->current.link))
-		return 0;
-	return c->home->table ? c->account.frames_saved : c->account.frames;
-}
-
-void connection_acknowledge(struct connection *c)
-{
-	uint8_t payload[FRAME_ACCEPTED_MAX];
-	struct frame_accepted a = {
-		.server_records = c->position.server_records,
-		.drained = drained_of_stream(c),
-		.write_generation = c->position.write_generation + (mutant("commit-promised") ? 1 : 0),
-	};
-
-	if (!connection_takes_bytes(c))
-		return;
-	a.received = received_of_stream(c);
-	const size_t len = frame_accepted_write(payload, &a);
-	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, len) < 0)
-		return;
-	c->account.told = a.drained;
-	c->account.frames_told = c->account.frames;
-}
-
-void connection_release_held(struct connection *c, unsigned frames)
-{
-	if (c->current.link && link_outlived(c->current.link) && c->account.frames - c->account.frames_told >= frames)
-		connection_acknowledge(c);
-}
-
-void connection_acknowledge_if_due(struct connection *c)
-{
-	const uint64_t window = c->state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c);
-
-	if (drained_of_stream(c) - c->account.told >= window / 2)
-		connection_acknowledge(c);
-}
-
-static void on_written(struct stream *s, size_t len)
-{
-	struct connection *c = of_stream(s);
+	struct connection *c = client_connection(s);
 
 	c->slot.bytes_written += len;
 	counter_add(&c->home->counters.client_queued_bytes, -(uint64_t)len);
-	if (c->state == CONNECTION_LINGERING)
+	if (c->now.state == CONNECTION_LINGERING)
 		connection_linger(c);
-	else if (c->state == CONNECTION_RESTING)
+	else if (c->now.state == CONNECTION_RESTING)
 		connection_may_compact(c);
 	else
-		connection_acknowledge_if_due(c);
+		connection_acknowledge(c, ACCEPTED_IF_DRAINED);
 	connection_weigh(c);
 	connection_save_if_changed(c);
 }
 
-static void on_closed(struct stream *s)
+static void client_on_closed(struct stream *s)
 {
-	struct busy_part *a = busy_of(s);
+	struct busy_part *a = client_busy(s);
 
 	if (a->connection)
 		connection_free(a->connection);
@@ -376,7 +357,7 @@ static void on_closed(struct stream *s)
 		slabs_give(&a->home->busy_parts, a);
 }
 
-static void foresee(const struct stream *s)
+static void client_foresee(const struct stream *s)
 {
 	const struct busy_part *a = container_of(s, const struct busy_part, client);
 
@@ -386,9 +367,9 @@ static void foresee(const struct stream *s)
 }
 
 const struct stream_ops connection_client_ops = {
-	.on_data = on_data,
-	.foresee = foresee,
-	.on_end = on_end,
-	.on_written = on_written,
-	.on_closed = on_closed,
+	.on_data = client_on_data,
+	.foresee = client_foresee,
+	.on_end = client_on_end,
+	.on_written = client_on_written,
+	.on_closed = client_on_closed,
 };

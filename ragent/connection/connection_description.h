@@ -36,4 +36,9 @@ struct connection_description {
 	size_t history_count;
 };
 
+struct connection;
+
+/* For people. The strings in @out are valid as long as the connection exists. */
+void connection_describe(const struct connection *c, struct connection_description *out);
+
 #endif

@@ -1,47 +1,40 @@
-/* connection_end.c: the ends of a connection. The owner is told of every end that it did not report itself. The
- * client gets all queued bytes and FIN, or a reset; never a FIN in the middle of something.
- */
+/* connection_end.c: one function ends a connection, whatever the reason. The others say how the client hears of it. */
+#include <string.h>
+
 #include "net/discard.h"
 #include "net/log.h"
-#include "ragent/connection/connection_internal.h"
+#include "proto/client_hello.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
+#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 
 /* The longest wait for a client that does not read, if its listener has no idle time-out. */
 #define LINGER_DRAIN_MS 30000u
 
-#define ASKED_GRACE_MS 2000u
-
-bool connection_is_answered(const struct connection *c)
-{
-	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
-	       (!c->busy || kept_len(&c->busy->kept) == 0);
-}
-
-void connection_close_now(struct connection *c)
+static void end_close(struct connection *c)
 {
 	connection_to(c, CONNECTION_CLOSING);
-	if (c->busy)
-		stream_close(&c->busy->client);
-	else
-		connection_close_compact(c, END_AT_ONCE);
+	connection_close_client(c, END_AT_ONCE);
 }
 
-void connection_end_lingering(struct connection *c)
+/* --- LINGERING --- */
+
+static void linger_end(struct connection *c)
 {
 	if (c->busy && stream_pending(&c->busy->client) > 0)
 		stream_reset_on_close(&c->busy->client, true);
-	connection_close_now(c);
-}
-
-bool connection_lacks_bytes(const struct connection *c)
-{
-	return c->queued != c->account.base + c->account.received;
+	end_close(c);
 }
 
 void connection_shut_if_due(struct connection *c)
 {
-	const bool server_ended = c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY;
+	const bool server_ended = c->now.server_side == SERVER_FIN || c->now.server_side == SERVER_CLOSE_NOTIFY;
 
-	if (c->state == CONNECTION_LINGERING || (server_ended && !connection_lacks_bytes(c)))
+	if (c->now.state == CONNECTION_LINGERING || (server_ended && !connection_lacks_bytes(c)))
 		stream_shutdown(&c->busy->client);
 }
 
@@ -51,8 +44,8 @@ void connection_linger(struct connection *c)
 
 	if (stream_pending(&c->busy->client))
 		connection_set_deadline(c, idle_ms ? idle_ms : LINGER_DRAIN_MS);
-	else if (c->tail == TAIL_FIN)
-		connection_close_now(c);
+	else if (c->now.tail == TAIL_FIN)
+		end_close(c);
 	else
 		connection_set_deadline(c, DISCARD_PAUSE_MS);
 }
@@ -61,38 +54,28 @@ void connection_discards(struct connection *c, size_t len)
 {
 	const uint64_t now_ms = connection_now_ms(c);
 
-	enum discard_of who = c->position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
+	enum discard_of who = c->now.position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
 
 	if (c->busy->discard_began_ms == 0)
 		c->busy->discard_began_ms = now_ms;
-	c->discarded += (uint32_t)len;
-	if (discard_goes_on(who, c->discarded, now_ms - c->busy->discard_began_ms))
+	c->now.discarded += (uint32_t)len;
+	if (discard_goes_on(who, c->now.discarded, now_ms - c->busy->discard_began_ms))
 		connection_linger(c);
 	else
-		connection_end_lingering(c);
+		linger_end(c);
 }
 
-static void tell_agents(struct connection *c, enum end_reason reason)
-{
-	uint8_t byte = (uint8_t)reason;
+/* --- the line of it --- */
 
-	if (c->current.link)
-		link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &byte, 1);
-	connection_release_current(c);
-	connection_release_frozen(c);
-	connection_assign(c, NO_AGENT);
-	connection_handshake_at(c, NO_AGENT);
-}
-
-static const char *beginning(const struct connection *c)
+static const char *end_how_begun(const struct connection *c)
 {
 	if (!conf_has_preamble(c->front->conf))
 		return "tls";
-	return c->handshake_agent == NO_AGENT ? "clear" : "starttls";
+	return c->now.handshake_agent == NO_AGENT ? "clear" : "starttls";
 }
 
 /* What the client saw last. */
-static const char *how_seen(const struct connection *c, enum connection_end_how how)
+static const char *end_how_seen(const struct connection *c, enum connection_end_how how)
 {
 	static const char *const seen[] = {
 		[SERVER_OPEN] = "fin",
@@ -101,28 +84,29 @@ static const char *how_seen(const struct connection *c, enum connection_end_how 
 		[SERVER_SAID_LAST] = "last-record",
 	};
 
-	return how == END_RESET ? "reset" : seen[c->server_side];
+	return how == END_RESET ? "reset" : seen[c->now.server_side];
 }
 
 /* `connections: off` leaves out no refusal. */
-static bool is_logged(const struct connection *c, enum log_level level)
+static bool end_is_logged(const struct connection *c, enum log_level level)
 {
-	return log_takes(LOG_ACCESS, level) && (c->home->shared->conf->log.connections != CONF_LOG_NONE ||
-						       log_enabled(LOG_DEBUG) || end_reason_is_refusal(c->end_reason));
+	return log_takes(LOG_ACCESS, level) &&
+	       (c->home->shared->conf->log.connections != CONF_LOG_NONE || log_enabled(LOG_DEBUG) ||
+		       end_reason_is_refusal(c->now.end_reason));
 }
 
 /* The server's name, and the client's JA4. Where no handshake ended, RAgent reads the hello itself. */
-static void look_at_hello(
+static void end_look_at_hello(
 	const struct connection *c, char name[static HOST_NAME_MAX_LEN + 1], char ja4[static JA4_TEXT_MAX])
 {
 	const struct kept *k = c->busy ? &c->busy->kept : NULL;
 	struct client_hello h = { 0 };
 	struct ja4 made = { 0 };
 
-	if (c->agreed) {
-		h.server_name = agreed_server_name(c->agreed);
+	if (c->now.agreed) {
+		h.server_name = agreed_server_name(c->now.agreed);
 		h.server_name_len = (uint16_t)strlen(h.server_name);
-		made = c->agreed->ja4;
+		made = c->now.agreed->ja4;
 	} else if (k && k->data && k->unit == KEPT_RECORDS &&
 		   client_hello_scan(
 			   k->data + k->start, k->end - k->start, c->home->hello_scratch, CLIENT_HELLO_MAX, &h) == 0)
@@ -132,105 +116,104 @@ static void look_at_hello(
 }
 
 /* Each reason has a rate limit of its own, so that many lines of one reason hide no other. */
-static void log_end(const struct connection *c, enum connection_end_how how)
+static void end_log(const struct connection *c, enum connection_end_how how)
 {
 	const struct agents *agents = c->home->shared->agents;
-	const struct agreed *a = c->agreed;
-	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { .to = LOG_ACCESS };
+	const struct agreed *a = c->now.agreed;
+	struct log_pace *pace = &c->home->ended_lines[c->now.end_reason], unpaced = { .to = LOG_ACCESS };
 	char text[ADDRESS_TEXT_MAX], ja4[JA4_TEXT_MAX], name[HOST_NAME_MAX_LEN + 1];
 
 	/* health checks of a balancer come and go often: log them at debug only */
 	enum log_level level =
-		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
+		c->now.end_reason == END_CLIENT_CLOSED && c->now.handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
 	enum conf_log_connections which = c->home->shared->conf->log.connections;
 
-	if (!is_logged(c, level))
+	if (!end_is_logged(c, level))
 		return;
-	look_at_hello(c, name, ja4);
+	end_look_at_hello(c, name, ja4);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
 		"reason=%s end=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
 		"suite=%04x resumed=%d alpn=%s ja4=%s cause=%s client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u "
 		"client_bytes=%llu server_bytes=%llu ms=%llu server_name=%s",
-		end_reason_text(c->end_reason), how_seen(c, how), c->front->conf->name, beginning(c),
-		connection_client_text(c, text), agents_name(agents, c->handshake_agent), agents_name(agents, c->owner),
-		c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0,
-		a ? agreed_alpn(a) : "", ja4, c->home->cause, c->client_types[0], c->client_types[1],
-		c->client_types[2], c->client_types[3], c->server_types[0], c->server_types[1], c->server_types[2],
-		c->server_types[3], (unsigned long long)c->client_bytes, (unsigned long long)c->queued,
-		(unsigned long long)(connection_now_ms(c) - c->accepted_ms), name);
+		end_reason_text(c->now.end_reason), end_how_seen(c, how), c->front->conf->name, end_how_begun(c),
+		connection_client_text(c, text), agents_name(agents, c->now.handshake_agent),
+		agents_name(agents, c->now.owner), c->now.epoch, c->now.moves, a ? a->protocol_version : 0,
+		a ? a->cipher_suite : 0, a ? a->resumed : 0, a ? agreed_alpn(a) : "", ja4, c->home->cause,
+		c->now.client_types[0], c->now.client_types[1], c->now.client_types[2], c->now.client_types[3],
+		c->now.server_types[0], c->now.server_types[1], c->now.server_types[2], c->now.server_types[3],
+		(unsigned long long)c->now.client_bytes, (unsigned long long)c->now.queued,
+		(unsigned long long)(connection_now_ms(c) - c->now.accepted_ms), name);
 }
 
-void connection_tell_left_out(struct connection_home *home)
+/* --- an end --- */
+
+static void end_tell_agents(struct connection *c, enum end_reason reason)
 {
-	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
-		log_pace_tell(&home->ended_lines[reason], LOG_INFO, "ended");
+	uint8_t byte = (uint8_t)reason;
+
+	if (c->now.current.link)
+		link_send(c->now.current.link, c->now.current.stream, FRAME_CLOSE, 0, &byte, 1);
+	connection_release_current(c);
+	connection_release_frozen(c);
+	connection_assign(c, NO_AGENT);
+	connection_handshake_at(c, NO_AGENT);
 }
 
-void connection_drop_kept(struct connection *c)
+static void end_drop_kept(struct connection *c)
 {
 	connection_void(c);
-	copies_clear(&c->copies, &c->home->blocks);
+	copies_clear(&c->now.copies, &c->home->blocks);
 	connection_forget_trail(c);
 	if (!c->busy)
 		return;
 	kept_clear(&c->busy->kept, &c->home->blocks);
-	sealed_blob_drop(&c->busy->download, &c->home->blocks);
-	sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
+	sealed_blob_drop(&c->busy->note.current, &c->home->blocks);
+	sealed_blob_drop(&c->busy->note.former, &c->home->blocks);
 	connection_weigh(c);
 }
 
-static void reset_client(struct connection *c)
-{
-	if (c->busy)
-		stream_abort(&c->busy->client);
-	else
-		connection_close_compact(c, END_RESET);
-}
-
 /* A client that goes away before its handshake begins does not count as refused. */
-static void count_for_listener(const struct connection *c, enum end_reason reason)
+static void end_count_for_listener(const struct connection *c, enum end_reason reason)
 {
 	struct listener_counters *n = connection_counts(c);
 
-	if (connection_phase(c) == CONNECTION_HANDSHAKING && !c->agreed)
+	if (connection_phase(c) == CONNECTION_HANDSHAKING && !c->now.agreed)
 		counter_add(&n->handshakes_failed, 1);
-	else if (c->state <= CONNECTION_WAITING && reason != END_CLIENT_CLOSED && reason != END_CLIENT_RESET)
+	else if (c->now.state <= CONNECTION_WAITING && reason != END_CLIENT_CLOSED && reason != END_CLIENT_RESET)
 		counter_add(&n->refused, 1);
 }
 
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how)
 {
-	if (c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING)
+	if (connection_is_over(c))
 		return;
 	if (how == END_ORDERLY && connection_expand(c) < 0)
-		how = END_RESET;
-	c->end_reason = (uint8_t)reason;
+		how = END_RESET; /* law 8: without a stream nothing can be sent behind what is queued */
+	c->now.end_reason = (uint8_t)reason;
 	counter_add(&c->home->counters.ended[reason], 1);
-	count_for_listener(c, reason);
+	end_count_for_listener(c, reason);
 	connection_to(c, how == END_ORDERLY ? CONNECTION_LINGERING : CONNECTION_CLOSING);
-	tell_agents(c, reason);
-	log_end(c, how);
+	end_tell_agents(c, reason);
+	end_log(c, how);
 	connection_forget_partial(c);
-	connection_drop_kept(c);
-	if (how == END_RESET) {
-		reset_client(c);
-	} else if (how == END_AT_ONCE) {
-		stream_close(&c->busy->client);
-	} else {
+	end_drop_kept(c);
+	if (how == END_ORDERLY) {
 		connection_owe_queued(c);
 		stream_shutdown(&c->busy->client);
 		connection_resume_reading(c);
 		connection_linger(c);
+	} else {
+		connection_close_client(c, how);
 	}
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
 }
 
 void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len)
 {
-	bool told = len && c->position.server_records == 0 && stream_write(&c->busy->client, words, len) == 0;
+	bool told = len && c->now.position.server_records == 0 && stream_write(&c->busy->client, words, len) == 0;
 
 	if (told) {
-		c->queued += len;
+		c->now.queued += len;
 		counter_add(&c->home->counters.client_queued_bytes, len);
 	}
 	connection_end(c, reason, told ? END_ORDERLY : END_RESET);
@@ -244,126 +227,43 @@ void connection_refuse(struct connection *c, enum end_reason reason, enum tls_al
 	connection_end_saying(c, reason, record, sizeof record);
 }
 
-void connection_send_finish(struct connection *c, enum end_reason reason)
-{
-	uint8_t byte = (uint8_t)reason;
-
-	if (connection_speaks_clear(c)) {
-		connection_preamble_finish(c, reason);
-		return;
-	}
-	if (c->state != CONNECTION_OWNED) {
-		bool all_said = connection_is_answered(c) || c->server_side == SERVER_SAID_LAST;
-		connection_end(c, reason, all_said ? END_ORDERLY : END_RESET);
-		return;
-	}
-	c->end_reason = byte;
-	connection_to(c, CONNECTION_FINISHING);
-	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
-}
-
-/* The longest silence while a verdict may be due. An owner that was asked to end has some time for it. */
-static uint64_t verdict_limit_ms(const struct connection *c)
-{
-	const uint64_t asked_ms = (uint64_t)connection_limits(c)->idle_timeout_ms + ASKED_GRACE_MS;
-	const uint64_t end_ms = c->front->conf->smtp.end_timeout_ms;
-
-	return end_ms > asked_ms ? end_ms : asked_ms;
-}
-
-static bool may_await_verdict(const struct connection *c)
-{
-	const bool under_way =
-		c->state == CONNECTION_RELAYED || (c->state == CONNECTION_OWNED && !connection_is_answered(c));
-
-	/* one that takes nothing is the silent one itself, and no verdict can reach it */
-	const bool takes_nothing = c->busy && stream_pending(&c->busy->client) > 0;
-
-	return under_way && !takes_nothing && c->current.link &&
-	       connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
-}
-
-/* Once for each silence, as far as a compact connection can remember it. */
-static void ask_to_end(struct connection *c)
-{
-	const uint8_t reason = END_IDLE_TIMEOUT;
-
-	if (c->busy && c->busy->asked_ms == c->active_ms)
-		return;
-	if (c->busy)
-		c->busy->asked_ms = c->active_ms;
-	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
-}
-
-/* A byte that comes meanwhile sets no deadline. So the next look is not later than any that it would have set. */
-static uint64_t next_look_ms(const struct connection *c, uint64_t left_ms)
-{
-	const struct conf_limits *limits = connection_limits(c);
-	uint64_t next_ms = limits->idle_timeout_ms;
-
-	if (c->busy && limits->doze_after_ms && limits->doze_after_ms < next_ms)
-		next_ms = limits->doze_after_ms;
-	return left_ms < next_ms ? left_ms : next_ms;
-}
-
-/* Only the agent knows whether a verdict is due. So it is asked to end the connection first, and does so unless one
- * is; behind the longer limit it is told to. */
-void connection_end_silence(struct connection *c, uint64_t silent_ms)
-{
-	const uint64_t limit_ms = verdict_limit_ms(c);
-
-	if (!may_await_verdict(c)) {
-		connection_send_finish(c, END_IDLE_TIMEOUT);
-	} else if (silent_ms >= limit_ms) {
-		connection_send_finish(c, END_BACKEND_TIMEOUT);
-	} else {
-		ask_to_end(c);
-		connection_set_deadline(c, next_look_ms(c, limit_ms - silent_ms));
-	}
-}
-
-void connection_drain(struct connection *c)
-{
-	if (connection_speaks_clear(c))
-		connection_preamble_finish(c, END_SHUTTING_DOWN);
-	else if (c->state <= CONNECTION_WAITING)
-		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
-	else
-		connection_drain_if_idle(c);
-}
-
-void connection_drain_if_idle(struct connection *c)
-{
-	if (c->home->state != HOME_DRAINING || connection_is_unheard(c))
-		return;
-	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
-		(c->state == CONNECTION_OWNED && connection_is_answered(c)))
-		connection_send_finish(c, END_SHUTTING_DOWN);
-}
-
 void connection_end_at_once(struct connection *c, enum end_reason reason)
 {
-	if (c->state == CONNECTION_LINGERING)
-		connection_end_lingering(c);
+	if (c->now.state == CONNECTION_LINGERING)
+		linger_end(c);
 	else
 		connection_end(c, reason, END_RESET);
 }
 
-void connection_kill(struct connection *c)
+void connection_end_if_broken(struct connection *c)
 {
-	connection_end_at_once(c, END_SHUTTING_DOWN);
+	if (!c->busy || c->busy->client.state != STREAM_FAILED)
+		return;
+	if (c->now.state != CONNECTION_CLOSING)
+		connection_end(c, END_CLIENT_RESET, END_RESET);
+	/* a LINGERING one may end as soon as its socket reports an error */
+	if (c->now.state == CONNECTION_LINGERING)
+		end_close(c);
 }
 
-bool connection_end_by_operator(struct connection *c, enum connection_end_how how)
-{
-	const bool is_over = c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
+/* --- another process has it --- */
 
-	if (how == END_RESET)
-		connection_end_at_once(c, END_OPERATOR);
-	else if (is_over || c->state == CONNECTION_FINISHING)
-		return false;
-	else
-		connection_send_finish(c, END_OPERATOR);
-	connection_save_if_changed(c);
-	return !is_over;
+void connection_forget_state(struct connection *c)
+{
+	connection_release_current(c);
+	connection_forget_frozen(c);
+	end_drop_kept(c);
+}
+
+void connection_let_go(struct connection *c)
+{
+	if (c->now.state == CONNECTION_CLOSING)
+		return;
+	connection_forget_state(c);
+	connection_forget_partial(c);
+	connection_assign(c, NO_AGENT);
+	connection_handshake_at(c, NO_AGENT);
+	end_close(c);
+	connection_report_move(
+		c, &(struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "this process is being replaced" });
 }

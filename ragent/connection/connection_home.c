@@ -10,27 +10,28 @@
 #include "net/scheduling.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
-#include "ragent/connection/trail.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_saved.h"
 
 _Static_assert(2 + FINE_SIZES <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
 _Static_assert(2 * FINE_BLOCK_MAX <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");
 _Static_assert(SLABS_BLOCK_MAX <= MEMORY_OF_WAITING_RECORDS, "and for the records that a connection may have in it");
 
-static struct slab_source *source(struct table_share *s)
+static struct slab_source *home_slab_source(struct table_share *s)
 {
 	return s->table ? &s->source : NULL;
 }
 
-static void make_memory(struct connection_home *home)
+static void home_make_memory(struct connection_home *home)
 {
 	const unsigned worker = worker_index(home->worker);
 
 	home->table = home->shared->notes ? home->shared->notes->table : NULL;
 	slot_table_share_init(&home->connection_share, home->table, TABLE_CONNECTIONS, worker);
 	slot_table_share_init(&home->belonging_share, home->table, TABLE_BELONGINGS, worker);
-	slabs_init_from(&home->connection_blocks, sizeof(struct connection), source(&home->connection_share));
-	blocks_init(&home->blocks, source(&home->belonging_share));
-	slabs_init_from(&home->trails, sizeof(struct trail), source(&home->belonging_share));
+	slabs_init_from(&home->connection_blocks, sizeof(struct connection), home_slab_source(&home->connection_share));
+	blocks_init(&home->blocks, home_slab_source(&home->belonging_share));
+	slabs_init_from(&home->trails, sizeof(struct trail), home_slab_source(&home->belonging_share));
 	slabs_init(&home->busy_parts, sizeof(struct busy_part));
 }
 
@@ -42,7 +43,7 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	home->worker = w;
 	holdings_init(&home->holdings, self->limits.kept_len / self->workers);
 	partials_init(&home->partials, memory_for_partials(&self->limits, self->workers));
-	make_memory(home);
+	home_make_memory(home);
 	home->working = shared->notes ? &shared->notes->working[worker_index(w)] : &home->nobody;
 	mover_init(&home->mover, home);
 	pace_init(&home->takeovers, self->moves.takeovers_per_s, self->workers);
@@ -95,8 +96,15 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 	}
 }
 
+/* How many lines about ended connections were left out. */
+static void home_tell_left_out(struct connection_home *home)
+{
+	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
+		log_pace_tell(&home->ended_lines[reason], LOG_INFO, "ended");
+}
+
 /* These connections are served as all others. */
-static void tell_table_full(struct connection_home *home)
+static void home_tell_table_full(struct connection_home *home)
 {
 	const uint64_t refused = home->connection_share.refused + home->belonging_share.refused;
 
@@ -124,11 +132,11 @@ void connection_home_look_for_storm(struct connection_home *home)
 
 void connection_home_tick(struct connection_home *home)
 {
-	tell_table_full(home);
+	home_tell_table_full(home);
 	counter_set(&home->counters.kept_bytes, home->holdings.len);
 	counter_set(&home->counters.handshakes_under_way, handshake_limit_count(home->handshakes));
 	connection_home_look_for_storm(home);
 	connection_end_partials(home);
-	connection_tell_left_out(home);
+	home_tell_left_out(home);
 	mover_look(&home->mover);
 }

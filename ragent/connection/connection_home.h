@@ -13,12 +13,12 @@
 #include "net/slabs.h"
 #include "net/worker.h"
 #include "ragent/connection/connection.h"
-#include "ragent/connection/blocks.h"
+#include "ragent/connection/bytes/blocks.h"
 #include "ragent/connection/mover.h"
-#include "ragent/connection/ownerships.h"
-#include "ragent/connection/pace.h"
-#include "ragent/connection/partials.h"
-#include "ragent/connection/storm.h"
+#include "ragent/connection/ownership/ownerships.h"
+#include "ragent/connection/limits/pace.h"
+#include "ragent/connection/limits/partials.h"
+#include "ragent/connection/limits/storm.h"
 #include "ragent/counters.h"
 #include "ragent/dispatch/links.h"
 #include "ragent/keeper/notes.h"
@@ -106,24 +106,5 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 void connection_home_tick(struct connection_home *home);
 /* A handshake has begun. In a storm (storm.h) the worker interrupts agents. */
 void connection_home_look_for_storm(struct connection_home *home);
-
-/* --- connections that continue after the death of their process --- */
-
-/* On the worker's thread, before its first turn: begins to restore all connections that the process before saved for
- * this worker, and whose descriptors were found, a few in each turn. Those that had an owner wait for it in state
- * REATTACHING; the others are in the state of before. A connection that cannot be restored is reset.
- * @home->on_restored is called at the end of a turn, when all are restored. 0 or CSSL_E_NO_MEMORY.
- */
-int connection_restore_begin(struct connection_home *home);
-/* All that are left, now. */
-void connection_restore_rest(struct connection_home *home);
-
-/* Before the threads of a process after a death run: this process restores nothing, because those before it died while
- * they restored. All saved connections are forgotten, so leftovers_sort() resets them. Counted, and logged. */
-void connection_forget_saved(struct notes *n);
-
-/* Before the threads of a process after a death run: clients whose bytes were worked on when the process before crashed
- * or hung become suspects. */
-void connection_suspect_clients(struct notes *n);
 
 #endif

@@ -1,9 +1,11 @@
-/* connection_order.c: ordered moves and rests: the question to the owner, and the report to the sender of the order.
- * And notes for the API and the metrics who owns a connection, why, and how long no agent owned it before. */
-#include <uv.h>
-
-#include "net/log.h"
-#include "ragent/connection/connection_internal.h"
+/* connection_order.c: at most one order is under way for a connection. Its owner freezes it, refuses, or lets the time
+ * pass. */
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
+#include "ragent/dispatch/dispatch.h"
 
 /* --- who owns it --- */
 
@@ -11,7 +13,7 @@
 #define LATENCY_ROW_COUNT (offsetof(struct ownership_counters, latency_move_sum_us) / sizeof(counter))
 
 /* @first: the first of these rows in ownership_counters. */
-static void count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
+static void order_count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
 {
 	counter *const row = first + (cause - OWNERSHIP_HAND_OFF) * LATENCY_ROW_COUNT;
 
@@ -19,95 +21,77 @@ static void count_pause(counter *first, enum ownership_cause cause, uint64_t pau
 	time_counters_add(&row[1], latency_buckets, pause_us);
 }
 
-static void note_owner(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
+static void order_note_owner(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
 {
 	ownerships_note(
 		c->home->ownerships, &(struct ownership){ .connection = c->id,
 					     .since_ms = connection_now_ms(c),
 					     .pause_us = pause_us < UINT32_MAX ? (uint32_t)pause_us : UINT32_MAX,
-					     .epoch = (uint16_t)c->epoch,
+					     .epoch = (uint16_t)c->now.epoch,
 					     .agent = (int16_t)agent,
 					     .cause = (uint8_t)cause });
 }
 
-void connection_owner_goes(struct connection *c)
+/* The time without an owner is over. */
+static uint64_t order_end_pause(struct connection *c, int agent, enum ownership_cause cause)
 {
-	c->busy->move_began_ns = uv_hrtime();
-}
-
-void connection_owner_is_missed(struct connection *c)
-{
-	if (c->busy->move_began_ns == 0)
-		connection_owner_goes(c);
-}
-
-void connection_owned_from_start(struct connection *c)
-{
-	note_owner(c, link_agent(c->current.link), OWNERSHIP_HANDSHAKE, 0);
-}
-
-void connection_left_by_a_loss(struct connection *c)
-{
-	if (c->busy)
-		c->busy->move_began_ns = 0;
-	note_owner(c, NO_AGENT, OWNERSHIP_TAKEOVER, 0);
-}
-
-uint64_t connection_owned_by(struct connection *c, int agent)
-{
-	static const uint8_t causes[] = { [CSSL__CAUSE__CAUSE_HAND_OFF] = OWNERSHIP_HAND_OFF,
-		[CSSL__CAUSE__CAUSE_MOVE] = OWNERSHIP_MOVE,
-		[CSSL__CAUSE__CAUSE_DRAIN] = OWNERSHIP_DRAIN,
-		[CSSL__CAUSE__CAUSE_WAKE] = OWNERSHIP_WAKE,
-		[CSSL__CAUSE__CAUSE_TAKEOVER] = OWNERSHIP_TAKEOVER,
-		[CSSL__CAUSE__CAUSE_REST] = OWNERSHIP_REST };
 	const uint64_t began_ns = c->busy->move_began_ns;
 	const uint64_t pause_us = began_ns ? (uv_hrtime() - began_ns) / 1000 : 0;
-	const enum ownership_cause cause = agent == NO_AGENT ? OWNERSHIP_REST : causes[c->cause];
+	const int whose = agent == NO_AGENT ? c->now.owner : agent;
 
-	c->busy->move_began_ns = 0;
-	const int whose = agent == NO_AGENT ? c->owner : agent;
-	count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
+	order_count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
 	if (whose != NO_AGENT)
-		count_pause(&c->home->of_agents[whose].latency_hand_off_sum_us, cause, pause_us);
-	note_owner(c, agent, cause, pause_us);
+		order_count_pause(&c->home->of_agents[whose].latency_hand_off_sum_us, cause, pause_us);
+	return pause_us;
+}
+
+uint64_t connection_note_owner(struct connection *c, int agent, enum ownership_cause cause)
+{
+	const bool was_lost = agent == NO_AGENT && cause == OWNERSHIP_TAKEOVER;
+	uint64_t pause_us = 0;
+
+	if (cause != OWNERSHIP_HANDSHAKE && !was_lost)
+		pause_us = order_end_pause(c, agent, cause);
+	if (c->busy)
+		c->busy->move_began_ns = 0;
+	order_note_owner(c, agent, cause, pause_us);
 	return pause_us;
 }
 
 /* --- orders --- */
 
 /* Why its owner cannot be asked to freeze it; NULL: it can. */
-static const char *cannot_leave(const struct connection *c)
+static const char *order_cannot_leave(const struct connection *c)
 {
 	if (!front_moves(c->front))
 		return "the connections of this listener do not move";
-	if (c->state != CONNECTION_OWNED || (c->busy && c->busy->order))
+	if (c->now.state != CONNECTION_OWNED || (c->busy && c->busy->order))
 		return "it has no settled owner now";
 	if (c->busy && c->busy->move_answer == MOVE_ANSWER_OVERDUE)
 		return "its owner has not answered the move before";
-	if (!c->copies.current)
+	if (!c->now.copies.current)
 		return "there is no sealed copy of it";
-	if (c->epoch >= UINT16_MAX - 1)
+	if (c->now.epoch >= UINT16_MAX - 1)
 		return "its epochs are used up";
 	return NULL;
 }
 
-static const char *cannot_move(const struct connection *c, int target)
+static const char *order_cannot_move(const struct connection *c, int target)
 {
-	const char *why = cannot_leave(c);
+	const char *why = order_cannot_leave(c);
 
-	return !why && link_agent(c->current.link) == target ? "the agent owns it already" : why;
+	return !why && link_agent(c->now.current.link) == target ? "the agent owns it already" : why;
 }
 
 bool connection_may_move(const struct connection *c)
 {
-	return !cannot_leave(c);
+	return !order_cannot_leave(c);
 }
 
 bool connection_may_rest(const struct connection *c)
 {
-	return connection_may_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
-	       !c->position.now.read_closed && c->server_side == SERVER_OPEN &&
+	return connection_may_move(c) && connection_is_answered(c) && c->now.tail == TAIL_NONE &&
+	       !c->now.position.now.read_closed && c->now.server_side == SERVER_OPEN &&
 	       connection_service(c)->rest == SERVICE_MAY_REST;
 }
 
@@ -118,97 +102,100 @@ void connection_report_move(struct connection *c, const struct move_result *r)
 	if (!o)
 		return;
 	c->busy->order = NULL;
-	c->move_target = NO_AGENT;
+	c->now.move_target = NO_AGENT;
 	counter_add(r->outcome == MOVE_DONE ? &c->home->counters.moves_done : &c->home->counters.moves_refused, 1);
 	o->done(o, r);
 }
 
-static void refuse_order(struct connection *c, struct move_order *order, const struct move_result *r)
+static void order_refuse(struct connection *c, struct move_order *order, const struct move_result *r)
 {
 	counter_add(&c->home->counters.moves_refused, 1);
 	order->done(order, r);
 }
 
-static void say_order(struct connection *c, uint32_t deadline_ms)
+static void order_say(struct connection *c, uint32_t deadline_ms)
 {
 	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
 
-	m.target = c->move_target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), c->move_target);
-	m.next_epoch = c->epoch + 1u;
-	m.cause = (Cssl__Cause)c->cause;
+	m.target = c->now.move_target == NO_AGENT ? (char *)""
+						  : (char *)agents_name(connection_agents(c), c->now.move_target);
+	m.next_epoch = c->now.epoch + 1u;
+	m.cause = (Cssl__Cause)c->now.cause;
 	m.deadline_ms = deadline_ms;
 	m.order = ++c->busy->orders;
 	connection_save_before_telling(c);
-	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
+	link_send_message(c->now.current.link, c->now.current.stream, FRAME_MOVE, &m.base);
 }
 
-static void ask_owner(struct connection *c, const struct move_wish *wish, struct move_order *order)
+static void order_ask_owner(struct connection *c, const struct move_wish *wish, struct move_order *order)
 {
 	if (connection_expand_or_end(c) < 0) {
-		refuse_order(
+		order_refuse(
 			c, order, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
 		return;
 	}
 	c->busy->order = order;
-	c->move_target = (int16_t)wish->target;
+	c->now.move_target = (int16_t)wish->target;
 	connection_owner_goes(c);
 	c->busy->move_limit_ms = wish->deadline_ms;
-	c->cause = (uint8_t)wish->cause;
+	c->now.cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
-	say_order(c, wish->deadline_ms);
+	order_say(c, wish->deadline_ms);
 	connection_save_if_changed(c);
 }
 
 void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
 {
-	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_move(c, wish->target) };
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = order_cannot_move(c, wish->target) };
 
 	counter_add(&c->home->counters.moves_asked, 1);
 	if (!r.reason && (!agents_take_new(connection_agents(c), wish->target) ||
 				 !links_choose(&c->home->links, wish->target, &c->id)))
 		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
 	if (r.reason)
-		refuse_order(c, order, &r);
+		order_refuse(c, order, &r);
 	else
-		ask_owner(c, wish, order);
+		order_ask_owner(c, wish, order);
 }
 
 void connection_order_rest(struct connection *c, struct move_order *order)
 {
 	static const struct move_wish to_rest = { .target = NO_AGENT, .cause = CSSL__CAUSE__CAUSE_REST };
-	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_leave(c) };
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = order_cannot_leave(c) };
 
 	counter_add(&c->home->counters.moves_asked, 1);
 	if (!r.reason && !connection_may_rest(c))
 		r.reason = "it is not at a checkpoint of its service";
 	if (r.reason)
-		refuse_order(c, order, &r);
+		order_refuse(c, order, &r);
 	else
-		ask_owner(c, &to_rest, order);
+		order_ask_owner(c, &to_rest, order);
 }
+
+/* --- the answer --- */
 
 void connection_handed_to_rest(struct connection *c)
 {
 	const struct move_result rested = {
-		.outcome = MOVE_DONE, .from = link_agent(c->current.link), .to = NO_AGENT, .epoch = c->epoch
+		.outcome = MOVE_DONE, .from = link_agent(c->now.current.link), .to = NO_AGENT, .epoch = c->now.epoch
 	};
 
 	link_wait_cancel(&c->busy->waiter);
-	c->busy->frozen = c->current;
-	c->current = (struct place){ NULL, 0 };
+	c->busy->frozen = c->now.current;
+	c->now.current = (struct place){ NULL, 0 };
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
 	counter_add(&c->home->counters.rested, 1);
-	connection_owned_by(c, NO_AGENT);
-	c->attempts = 0;
+	connection_note_owner(c, NO_AGENT, OWNERSHIP_REST);
+	c->now.attempts = 0;
 	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	c->cause = CSSL__CAUSE__CAUSE_WAKE;
-	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
+	c->now.cause = CSSL__CAUSE__CAUSE_WAKE;
+	c->now.backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	connection_to(c, CONNECTION_RESTING);
 	connection_report_move(c, &rested);
 	if (connection_needs_owner(c)) /* a record came while the owner froze it */
 		connection_wake(c);
-	else if (c->tail == TAIL_FIN)
+	else if (c->now.tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);
@@ -216,30 +203,21 @@ void connection_handed_to_rest(struct connection *c)
 
 void connection_owner_keeps(struct connection *c, const char *why)
 {
-	const int16_t target = c->move_target;
+	const int16_t target = c->now.move_target;
 
 	connection_to(c, CONNECTION_OWNED);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
 	c->busy->move_began_ns = 0;
 	c->busy->move_answer = MOVE_ANSWER_OVERDUE;
-	c->move_target = target; /* its backend connection went there; the owner may still freeze it later */
-}
-
-void connection_move_overdue(struct connection *c)
-{
-	log_event(LOG_WARNING, &c->id, "owner did not answer an order to move",
-		"agent=%s effect=\"the agent keeps the connection\"",
-		agents_name(connection_agents(c), link_agent(c->current.link)));
-	counter_add(&c->home->counters.moves_overdue, 1);
-	connection_owner_keeps(c, "its owner did not answer in time, so the connection stays there");
+	c->now.move_target = target; /* its backend connection went there; the owner may still freeze it later */
 }
 
 /* The owner may never have got the order, and then it would never answer. If it has the order, it answers both at once.
  */
 void connection_order_again(struct connection *c)
 {
-	if (c->state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE)
-		say_order(c, 0);
+	if (c->now.state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE)
+		order_say(c, 0);
 }
 
 /* The answer to an order before the last one came late: another one follows. */

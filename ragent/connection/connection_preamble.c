@@ -10,32 +10,26 @@
  * lost or leaves, and the end (connection_clear.c has the bytes in both directions). Until the client has the banner,
  * any agent can begin it again. Later RAgent itself sends 421 between two replies (RFC 5321 3.8).
  */
-#include "ragent/connection/connection_internal.h"
-
 #include <stdlib.h>
 
+#include "net/log.h"
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_states.h"
+#include "ragent/connection/connection_stream.h"
 #include "ragent/dispatch/dispatch.h"
 #include "smtp/preamble.h"
 
 #define RETRY_MS        50u
 #define AGENTS_GRACE_MS 2000u /* the agent's own time-out comes first, with its reply */
 
-bool connection_speaks_clear(const struct connection *c)
-{
-	return c->state == CONNECTION_PREAMBLE || c->state == CONNECTION_RELAYED;
-}
-
-bool connection_is_in_clear(const struct connection *c)
-{
-	return c->busy && c->busy->preamble && c->busy->preamble->hello_ms == 0;
-}
-
 /* --- end --- */
 
 /* The client has got a part of a reply. */
-static bool is_amid_reply(const struct connection *c)
+static bool preamble_is_amid_reply(const struct connection *c)
 {
-	return c->busy->preamble && (c->busy->preamble->said == PREAMBLE_PART_OF_REPLY || connection_lacks_bytes(c));
+	return c->busy->preamble &&
+	       (c->busy->preamble->now.said == PREAMBLE_PART_OF_REPLY || connection_lacks_bytes(c));
 }
 
 void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words)
@@ -43,7 +37,7 @@ void connection_preamble_end(struct connection *c, enum end_reason reason, enum 
 	uint8_t reply[SMTP_PREAMBLE_REPLY_MAX];
 	struct wire_writer w = wire_writer(reply, sizeof reply);
 
-	if (is_amid_reply(c)) {
+	if (preamble_is_amid_reply(c)) {
 		connection_end(c, reason, END_RESET);
 		return;
 	}
@@ -52,15 +46,15 @@ void connection_preamble_end(struct connection *c, enum end_reason reason, enum 
 }
 
 /* Not a stop, which waits for the end of a mail. */
-static bool is_at_once(enum end_reason reason)
+static bool preamble_ends_at_once(enum end_reason reason)
 {
 	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT || reason == END_OPERATOR;
 }
 
 /* A stop lets a mail go on, so a time limit is told behind it. */
-static bool was_told(const struct preamble *p, enum end_reason reason)
+static bool preamble_was_told(const struct preamble *p, enum end_reason reason)
 {
-	return p->finishing == PREAMBLE_FINISHING && (!is_at_once(reason) || p->told == reason);
+	return p->now.finishing == PREAMBLE_FINISHING && (!preamble_ends_at_once(reason) || p->now.told == reason);
 }
 
 /* The agent sends the last reply, because it knows which commands it has answered. */
@@ -69,21 +63,21 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 	struct preamble *p = c->busy->preamble;
 	uint8_t byte = (uint8_t)reason;
 
-	if (!c->current.link) {
+	if (!c->now.current.link) {
 		connection_preamble_end(c, reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
-	if (was_told(p, reason)) {
-		if (is_at_once(reason))
+	if (preamble_was_told(p, reason)) {
+		if (preamble_ends_at_once(reason))
 			connection_end(c, reason, END_RESET);
 		return;
 	}
-	p->finishing = PREAMBLE_FINISHING;
-	p->told = byte;
-	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
-	if (c->state == CONNECTION_PREAMBLE)
+	p->now.finishing = PREAMBLE_FINISHING;
+	p->now.told = byte;
+	link_send(c->now.current.link, c->now.current.stream, FRAME_FINISH, 0, &byte, 1);
+	if (c->now.state == CONNECTION_PREAMBLE)
 		connection_arm_deadline(c);
-	else if (is_at_once(reason))
+	else if (preamble_ends_at_once(reason))
 		connection_set_deadline(c, AGENTS_GRACE_MS);
 }
 
@@ -100,33 +94,28 @@ void connection_preamble_drop(struct connection *c)
 
 /* --- an agent for it --- */
 
-static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
+static uint64_t preamble_left_ms(const struct connection *c, uint64_t limit_ms)
 {
-	uint64_t spent_ms = connection_now_ms(c) - c->accepted_ms;
+	uint64_t spent_ms = connection_now_ms(c) - c->now.accepted_ms;
 
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
 }
 
-static uint64_t timeout_ms(const struct connection *c)
-{
-	return c->front->conf->smtp.preamble_timeout_ms;
-}
-
-static void wait_for_agent(struct connection *c)
+static void preamble_wait_for_agent(struct connection *c)
 {
 	struct preamble *p = c->busy->preamble;
 	const uint64_t now_ms = connection_now_ms(c);
 
-	if (p->wait_began_ms == 0)
-		p->wait_began_ms = now_ms;
-	c->attempts = 0;
-	if (now_ms - p->wait_began_ms >= connection_limits(c)->agent_wait_ms)
+	if (p->now.wait_began_ms == 0)
+		p->now.wait_began_ms = now_ms;
+	c->now.attempts = 0;
+	if (now_ms - p->now.wait_began_ms >= connection_limits(c)->agent_wait_ms)
 		connection_preamble_end(c, END_NO_AGENT, SMTP_OWN_OVERLOADED);
 	else
 		connection_arm_deadline(c);
 }
 
-static void send_preamble(struct connection *c)
+static void preamble_send(struct connection *c)
 {
 	Cssl__LinkPreamble m = CSSL__LINK_PREAMBLE__INIT;
 	Cssl__Endpoints e;
@@ -135,7 +124,7 @@ static void send_preamble(struct connection *c)
 	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
-	link_send_message(c->current.link, c->current.stream, FRAME_PREAMBLE, &m.base);
+	link_send_message(c->now.current.link, c->now.current.stream, FRAME_PREAMBLE, &m.base);
 }
 
 void connection_preamble_open(struct connection *c, int except)
@@ -143,29 +132,29 @@ void connection_preamble_open(struct connection *c, int except)
 	int agent = dispatch_preamble(&c->home->links, c->front, &c->endpoints.client, except);
 	struct link *l = agent == NO_AGENT ? NULL : links_choose(&c->home->links, agent, &c->id);
 
-	if (!l || ++c->attempts > ATTEMPTS_MAX) {
-		wait_for_agent(c);
+	if (!l || ++c->now.attempts > ATTEMPTS_MAX) {
+		preamble_wait_for_agent(c);
 		return;
 	}
 	if (connection_begin_stream(c, l) < 0) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
-	c->busy->preamble->wait_began_ms = 0;
+	c->busy->preamble->now.wait_began_ms = 0;
 	connection_save_before_telling(c);
-	send_preamble(c);
+	preamble_send(c);
 	connection_arm_deadline(c);
 }
 
 /* --- begin --- */
 
-static void refuse(struct connection *c, counter *which)
+static void preamble_refuse(struct connection *c, counter *which)
 {
 	counter_add(which, 1);
 	connection_preamble_end(c, END_LIMIT_PREAMBLES, SMTP_OWN_TOO_MANY_CONNECTIONS);
 }
 
-static bool enter(struct connection *c)
+static bool preamble_enter(struct connection *c)
 {
 	struct preamble *p = c->busy->preamble;
 	struct handshake_place *loser;
@@ -173,11 +162,11 @@ static bool enter(struct connection *c)
 	p->place.holder = c;
 	if (handshake_limit_enter(c->home->preambles, &p->place, &c->endpoints.client, connection_now_ms(c), &loser) <
 		0) {
-		refuse(c, &c->home->counters.preambles_refused);
+		preamble_refuse(c, &c->home->counters.preambles_refused);
 		return false;
 	}
 	if (loser)
-		refuse(loser->holder, &c->home->counters.preambles_displaced);
+		preamble_refuse(loser->holder, &c->home->counters.preambles_displaced);
 	return true;
 }
 
@@ -192,47 +181,24 @@ void connection_preamble_begin(struct connection *c)
 	connection_to(c, CONNECTION_PREAMBLE);
 	counter_add(&c->home->counters.preambles, 1);
 	stream_set_read_max(&c->busy->client, FRAME_PREAMBLE_WINDOW);
-	if (enter(c))
+	if (preamble_enter(c))
 		connection_preamble_open(c, NO_AGENT);
 }
 
 /* --- what becomes of it --- */
 
-void connection_preamble_over(struct connection *c)
-{
-	struct preamble *p = c->busy->preamble;
-
-	counter_add(&c->home->counters.starttls_done, 1);
-	p->hello_ms = connection_now_ms(c);
-	c->attempts = 0;
-	connection_to(c, CONNECTION_HELLO);
-	connection_owe_queued(c);
-	kept_clear(&c->busy->kept, &c->home->blocks);
-	c->busy->kept = (struct kept){ 0 };
-	handshake_limit_leave(c->home->preambles, &p->place);
-	connection_resume_reading(c);
-}
-
-/* Unlike a preamble, a mail is a load that lasts, so the policies count it. */
-void connection_preamble_relayed(struct connection *c)
-{
-	connection_to(c, CONNECTION_RELAYED);
-	connection_assign(c, link_agent(c->current.link));
-	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
-}
-
 uint64_t connection_preamble_left_ms(const struct connection *c)
 {
-	const uint64_t left = left_ms(c, timeout_ms(c) + AGENTS_GRACE_MS);
+	const uint64_t left = preamble_left_ms(c, c->front->conf->smtp.preamble_timeout_ms + AGENTS_GRACE_MS);
 
-	if (c->busy->preamble->finishing == PREAMBLE_FINISHING && left > AGENTS_GRACE_MS)
+	if (c->busy->preamble->now.finishing == PREAMBLE_FINISHING && left > AGENTS_GRACE_MS)
 		return AGENTS_GRACE_MS;
-	return !c->current.link && left > RETRY_MS ? RETRY_MS : left;
+	return !c->now.current.link && left > RETRY_MS ? RETRY_MS : left;
 }
 
 void connection_preamble_on_deadline(struct connection *c)
 {
-	if (!c->current.link && left_ms(c, timeout_ms(c)) > 0)
+	if (!c->now.current.link && preamble_left_ms(c, c->front->conf->smtp.preamble_timeout_ms) > 0)
 		connection_preamble_open(c, NO_AGENT);
 	else
 		connection_preamble_end(c, END_PREAMBLE_TIMEOUT, SMTP_OWN_TIMED_OUT);
@@ -240,24 +206,15 @@ void connection_preamble_on_deadline(struct connection *c)
 
 void connection_preamble_lost(struct connection *c, int agent)
 {
-	if (c->busy->preamble->said == PREAMBLE_NOTHING && !connection_lacks_bytes(c)) {
+	if (c->busy->preamble->now.said == PREAMBLE_NOTHING && !connection_lacks_bytes(c)) {
 		counter_add(&c->home->counters.preambles_restarted, 1);
 		connection_preamble_open(c, agent);
 		return;
 	}
 	counter_add(&c->home->counters.preambles_lost, 1);
 	log_paced(LOG_INFO, &c->id, "preamble lost", "agent=%s state=%s", agents_name(connection_agents(c), agent),
-		connection_state_name(c->state));
+		connection_state_name(c->now.state));
 	connection_preamble_end(c, END_AGENT_LOST, SMTP_OWN_SHUTTING_DOWN);
-}
-
-void connection_preamble_refused(struct connection *c)
-{
-	int refused_by = link_agent(c->current.link);
-
-	counter_add(&c->home->counters.opens_refused, 1);
-	connection_release_current(c);
-	connection_preamble_open(c, refused_by);
 }
 
 /* --- its agent is asked to go on with it --- */
@@ -269,26 +226,19 @@ int connection_preamble_count(struct connection *c)
 	if (!connection_is_in_clear(c) || connection_phase(c) != CONNECTION_PREAMBLE || p->place.source)
 		return 0;
 	p->place.holder = c;
-	return handshake_limit_bring(c->home->preambles, &p->place, &c->endpoints.client, c->accepted_ms);
+	return handshake_limit_bring(c->home->preambles, &p->place, &c->endpoints.client, c->now.accepted_ms);
 }
 
 /* The agent may not have heard that it has to end it. */
 void connection_preamble_goes_on(struct connection *c)
 {
 	struct preamble *p = c->busy->preamble;
-	const enum end_reason told = (enum end_reason)p->told;
+	const enum end_reason told = (enum end_reason)p->now.told;
 
-	if (p->finishing == PREAMBLE_FINISHING) {
-		p->finishing = PREAMBLE_GOES_ON;
+	if (p->now.finishing == PREAMBLE_FINISHING) {
+		p->now.finishing = PREAMBLE_GOES_ON;
 		connection_preamble_finish(c, told == END_DONE ? END_SHUTTING_DOWN : told);
 	} else if (c->home->state == HOME_DRAINING) {
 		connection_preamble_finish(c, END_SHUTTING_DOWN);
 	}
-}
-
-void connection_preamble_not_reattached(struct connection *c)
-{
-	if (c->state == CONNECTION_REATTACHING) /* or its frames are coming again (connection_stop_reattaching()) */
-		connection_to(c, (enum connection_state)c->busy->resumes);
-	connection_preamble_lost(c, c->account.stream.agent);
 }

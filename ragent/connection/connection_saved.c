@@ -1,11 +1,11 @@
 /* connection_saved.c: writes down what the next process needs to continue a connection. Its memory outlives the process
  * (ragent/keeper/slot_table.h).
  *
- * A compact connection is saved as it is: nothing of it changes. A busy one has a trail (trail.h): after each frame of
- * its owner an image of it is written there, so the valid image is at most one frame old. The next process learns the
- * rest elsewhere: the owner holds the frames that no image has, the kernel counts the bytes that went to the client,
- * and the client's bytes are in the log, or in the worker's read buffer. Of a connection without an agent, nothing but
- * bytes of its client may have come since.
+ * A compact connection is saved as it is: nothing of it changes. A busy one has a trail (connection_saved.h): after
+ * each frame of its owner an image of it is written there, so the valid image is at most one frame old. The next
+ * process learns the rest elsewhere: the owner holds the frames that no image has, the kernel counts the bytes that
+ * went to the client, and the client's bytes are in the log, or in the worker's read buffer. Of a connection without an
+ * agent, nothing but bytes of its client may have come since.
  *
  * Another state or another agent follows in one step, too: until the next image is valid, the slot says how it was
  * before the event. No agent has heard of the change by then, so a death amid the event is as one before it. An image
@@ -16,14 +16,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "net/fault.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_handover.h"
-#include "ragent/connection/trail.h"
+#include "ragent/connection/connection_saved.h"
 
 #define LOG_PAUSE_MS 1000u
 
 /* Once in a connection's life. 0, or CSSL_E_SYSTEM. */
-static __attribute__((cold, noinline)) int name_socket(struct connection *c)
+static __attribute__((cold, noinline)) int saved_name_socket(struct connection *c)
 {
 	socklen_t len = sizeof c->slot.cookie;
 
@@ -32,35 +32,35 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 }
 
 /* No agent holds any bytes that the client lacks. */
-static bool has_all_bytes(const struct connection *c)
+static bool saved_has_all_bytes(const struct connection *c)
 {
-	return c->queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->queued);
+	return c->now.queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->now.queued);
 }
 
 /* No agent has it, and none has to hear of anything. */
-static bool has_nothing_to_tell(const struct connection *c)
+static bool saved_has_nothing_to_tell(const struct connection *c)
 {
-	return c->tail == TAIL_NONE && has_all_bytes(c);
+	return c->now.tail == TAIL_NONE && saved_has_all_bytes(c);
 }
 
 /* Connections in other states end at a death. */
-static bool may_go_on(const struct connection *c)
+static bool saved_may_go_on(const struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
-	case CONNECTION_WAITING: return has_nothing_to_tell(c);
+	case CONNECTION_WAITING: return saved_has_nothing_to_tell(c);
 	case CONNECTION_PREAMBLE: /* as long as it has no agent, nobody has said anything */
-		return c->current.link ? c->tail != TAIL_VIOLATION : has_nothing_to_tell(c);
-	case CONNECTION_RELAYED: return c->current.link && c->tail != TAIL_VIOLATION;
+		return c->now.current.link ? c->now.tail != TAIL_VIOLATION : saved_has_nothing_to_tell(c);
+	case CONNECTION_RELAYED: return c->now.current.link && c->now.tail != TAIL_VIOLATION;
 	case CONNECTION_HANDSHAKING:
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING:
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING:
-	case CONNECTION_REATTACHING: return c->tail != TAIL_VIOLATION;
+	case CONNECTION_REATTACHING: return c->now.tail != TAIL_VIOLATION;
 	case CONNECTION_RESTING: /* or its owner was lost, and the next one is to be found */
-		return has_nothing_to_tell(c) && c->server_side == SERVER_OPEN && c->copies.current;
+		return saved_has_nothing_to_tell(c) && c->now.server_side == SERVER_OPEN && c->now.copies.current;
 	/* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by
 	 * a reset, and the client would lose what it has not read. */
 	case CONNECTION_LINGERING: return true;
@@ -71,13 +71,13 @@ static bool may_go_on(const struct connection *c)
 
 static bool may_be_saved(const struct connection *c)
 {
-	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && may_go_on(c) &&
+	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && saved_may_go_on(c) &&
 	       !(c->busy && c->busy->log_again_ms > connection_now_ms(c));
 }
 
 /* --- the trail --- */
 
-static struct trail *take_trail(struct connection *c)
+static struct trail *trail_take(struct connection *c)
 {
 	struct trail *t = slabs_take(&c->home->trails);
 
@@ -102,7 +102,7 @@ void connection_forget_trail(struct connection *c)
 	slabs_give(&c->home->trails, t);
 }
 
-static int log_bytes(struct connection *c, const uint8_t *data, size_t len)
+static int trail_log_bytes(struct connection *c, const uint8_t *data, size_t len)
 {
 	return byte_log_append(&trail_of(c)->log, &c->home->blocks, c->home->table, data, len);
 }
@@ -114,15 +114,14 @@ struct unused {
 };
 
 /* The slot says nothing yet: the log begins with all that is kept, and with the bytes that wait behind it. */
-static int begin_log(struct connection *c, const struct unused *rest)
+static int trail_begin_log(struct connection *c, const struct unused *rest)
 {
 	const struct kept *k = &c->busy->kept;
 	const size_t kept = k->end - k->start;
 
-	byte_log_drop(&trail_of(c)->log, &c->home->blocks);
-	byte_log_begin(&trail_of(c)->log, c->slot.bytes_read - kept);
-	int r = kept ? log_bytes(c, k->data + k->start, kept) : 0;
-	return r == 0 && rest->len ? log_bytes(c, rest->data, rest->len) : r;
+	byte_log_begin(&trail_of(c)->log, &c->home->blocks, c->slot.bytes_read - kept);
+	int r = kept ? trail_log_bytes(c, k->data + k->start, kept) : 0;
+	return r == 0 && rest->len ? trail_log_bytes(c, rest->data, rest->len) : r;
 }
 
 /* --- what it is owed --- */
@@ -133,26 +132,26 @@ static int begin_log(struct connection *c, const struct unused *rest)
 
 void connection_owe_queued(struct connection *c)
 {
-	if (c->busy && c->queued != c->slot.bytes_written)
-		c->busy->owed_end = c->queued;
+	if (c->busy && c->now.queued != c->slot.bytes_written)
+		c->busy->owed_end = c->now.queued;
 }
 
 /* The first byte to copy: @from, if it is not there already. The image before may need those that are there. */
-static uint64_t goes_on_at(struct connection *c, struct trail *t, uint64_t from)
+static uint64_t owed_goes_on_at(struct connection *c, struct trail *t, uint64_t from)
 {
 	if (t->owed.first && byte_log_end(&t->owed) >= from)
 		return byte_log_end(&t->owed);
-	byte_log_drop(&t->owed, &c->home->blocks);
-	byte_log_begin(&t->owed, from);
+	byte_log_begin(&t->owed, &c->home->blocks, from);
 	return from;
 }
 
 /* The kernel may have taken more of them than the stream has told: these are not in its output any more. */
-static int copy_owed(struct connection *c, struct trail *t)
+static int owed_copy(struct connection *c, struct trail *t)
 {
 	const struct stream *client = &c->busy->client;
 	const size_t len = stream_unwritten_len(client);
-	const uint64_t unwritten = c->queued - len, end = c->busy->owed_end, from = goes_on_at(c, t, unwritten);
+	const uint64_t unwritten = c->now.queued - len, end = c->busy->owed_end,
+		       from = owed_goes_on_at(c, t, unwritten);
 	uint8_t *bytes = malloc(len + 1);
 
 	if (!bytes)
@@ -174,54 +173,47 @@ static int save_owed(struct connection *c)
 		return 0;
 	}
 	const bool has_copy = t->owed.first && byte_log_end(&t->owed) == c->busy->owed_end;
-	return has_copy ? 0 : copy_owed(c, t);
+	return has_copy ? 0 : owed_copy(c, t);
 }
 
 /* --- the image --- */
 
-static struct preamble_image preamble_image(const struct preamble *p)
-{
-	if (!p)
-		return (struct preamble_image){ 0 };
-	return (struct preamble_image){ p->wait_began_ms, p->hello_ms, p->said, p->finishing, p->told };
-}
-
-static void write_image(struct connection *c, struct trail_image *to)
+static void trail_write_image(struct connection *c, struct trail_image *to)
 {
 	const struct kept *k = &c->busy->kept;
 
-	c->account.frames_saved = c->account.frames;
-	memcpy(to->members, (const uint8_t *)c + TRAIL_BEGIN, sizeof to->members);
+	c->now.account.frames_saved = c->now.account.frames;
+	to->now = c->now;
 	to->exposure = c->busy->exposure;
-	to->preamble = preamble_image(c->busy->preamble);
+	to->preamble = c->busy->preamble ? c->busy->preamble->now : (struct preamble_now){ 0 };
 	to->resumes = c->busy->resumes;
 	to->move_answer = c->busy->move_answer;
 	to->orders = c->busy->orders;
-	to->download = c->busy->download;
+	to->download = c->busy->note.current;
 	to->first_byte = c->slot.bytes_read - (k->end - k->start);
 	to->first_record = k->first_record;
 }
 
-static void make_valid(struct trail *t, uint32_t image)
+static void trail_make_valid(struct trail *t, uint32_t image)
 {
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&t->now, image, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static int save_trail(struct connection *c, const struct unused *rest)
+static int trail_save(struct connection *c, const struct unused *rest)
 {
-	if (!c->slot.trail && (c->slot.trail = take_trail(c)) == NULL)
+	if (!c->slot.trail && (c->slot.trail = trail_take(c)) == NULL)
 		return CSSL_E_NO_MEMORY;
 	struct trail *t = trail_of(c);
-	if (!table_slot_has_trail(table_slot_state(&c->slot)) && begin_log(c, rest) < 0)
+	if (!table_slot_has_trail(table_slot_state(&c->slot)) && trail_begin_log(c, rest) < 0)
 		return CSSL_E_NO_MEMORY;
 	if (save_owed(c) < 0)
 		return CSSL_E_NO_MEMORY;
 	const uint32_t next = 1 - (atomic_load_explicit(&t->now, memory_order_relaxed) & 1);
-	write_image(c, &t->at[next]);
+	trail_write_image(c, &t->at[next]);
 	fault_at("slot.saving", NULL, NULL);
-	make_valid(t, next);
+	trail_make_valid(t, next);
 	table_slot_to(&c->slot, SLOT_FOLLOWED);
 	byte_log_forget(&t->log, &c->home->blocks, t->at[next].first_byte);
 	return 0;
@@ -245,46 +237,26 @@ void connection_give_up_log(struct connection *c)
 		c->busy->log_again_ms = now_ms + LOG_PAUSE_MS;
 }
 
-/* --- what the image names --- */
-
-int connection_set_note(struct connection *c, const uint8_t *data, size_t len)
-{
-	struct sealed_blob *fresh;
-	int r = sealed_blob_make(&fresh, &c->home->blocks, &(struct copy_offer){ data, len, 0, 0 });
-
-	if (!fresh)
-		return r < 0 ? r : CSSL_E_TOO_LONG;
-	connection_drop_note(c);
-	c->busy->download = fresh;
-	fault_at("note.set", NULL, NULL);
-	return 0;
-}
-
-void connection_drop_note(struct connection *c)
-{
-	sealed_blob_part(&c->busy->download, &c->busy->download_former, &c->home->blocks);
-}
-
 /* --- in --- */
 
-static void save(struct connection *c, const struct unused *rest)
+static void saved_write(struct connection *c, const struct unused *rest)
 {
-	if (!may_be_saved(c) || (c->slot.cookie == 0 && name_socket(c) < 0)) {
+	if (!may_be_saved(c) || (c->slot.cookie == 0 && saved_name_socket(c) < 0)) {
 		if (table_slot_state(&c->slot) == SLOT_CHANGING)
 			connection_void(c);
 		return;
 	}
 	if (c->busy) {
-		if (save_trail(c, rest) < 0)
+		if (trail_save(c, rest) < 0)
 			connection_give_up_log(c);
 	} else {
-		c->account.frames_saved = c->account.frames;
+		c->now.account.frames_saved = c->now.account.frames;
 		table_slot_to(&c->slot, SLOT_SAVED);
 		connection_forget_trail(c);
 	}
-	sealed_blob_drop(&c->copies.former, &c->home->blocks);
+	sealed_blob_drop(&c->now.copies.former, &c->home->blocks);
 	if (c->busy)
-		sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
+		sealed_blob_drop(&c->busy->note.former, &c->home->blocks);
 	fault_at("slot.saved", NULL, NULL);
 }
 
@@ -294,13 +266,7 @@ void connection_save(struct connection *c)
 
 	if (c->busy)
 		rest = (struct unused){ stream_kept_data(&c->busy->client), stream_kept(&c->busy->client) };
-	save(c, &rest);
-}
-
-void connection_save_if_changed(struct connection *c)
-{
-	if (!connection_is_saved(c))
-		connection_save(c);
+	saved_write(c, &rest);
 }
 
 /* If its slot is void, it stays so until the end of the event: only then it is known which bytes wait. */
@@ -314,15 +280,15 @@ void connection_save_before_telling(struct connection *c)
 void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len)
 {
 	if (!connection_is_saved(c))
-		save(c, &(struct unused){ rest, len });
+		saved_write(c, &(struct unused){ rest, len });
 }
 
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 {
-	if (!table_slot_has_trail(table_slot_state(&c->slot)) || c->state == CONNECTION_LINGERING)
+	if (!table_slot_has_trail(table_slot_state(&c->slot)) || c->now.state == CONNECTION_LINGERING)
 		return;
 	const size_t had = (size_t)(byte_log_end(&trail_of(c)->log) - c->slot.bytes_read);
-	if (len > had && log_bytes(c, data + had, len - had) < 0)
+	if (len > had && trail_log_bytes(c, data + had, len - had) < 0)
 		connection_give_up_log(c);
 	fault_at("slot.kept", NULL, NULL);
 }

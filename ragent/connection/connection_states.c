@@ -4,7 +4,12 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_owner.h"
+#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_states.h"
 
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
@@ -49,25 +54,20 @@ bool connection_may_go(enum connection_state from, enum connection_state to)
 
 enum connection_state connection_state(const struct connection *c)
 {
-	return c->state;
-}
-
-void connection_set_deadline(struct connection *c, uint64_t in_ms)
-{
-	deadline_set(c->home->worker, &c->deadline, in_ms);
+	return c->now.state;
 }
 
 static uint64_t handshake_left_ms(const struct connection *c)
 {
 	const struct preamble *p = c->busy->preamble;
-	const uint64_t began_ms = p && p->hello_ms ? p->hello_ms : c->accepted_ms; /* STARTTLS, or accept */
+	const uint64_t began_ms = p && p->now.hello_ms ? p->now.hello_ms : c->now.accepted_ms; /* STARTTLS, or accept */
 	uint64_t spent_ms = connection_now_ms(c) - began_ms;
 	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
 
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
 }
 
-static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
+static uint64_t sooner_ms(uint64_t limit_ms, uint64_t other_ms)
 {
 	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
 }
@@ -76,7 +76,7 @@ static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
  * they are not counted out again before the client is heard. */
 static uint64_t silent_ms(const struct connection *c)
 {
-	const uint64_t since_ms = connection_now_ms(c) - c->active_ms;
+	const uint64_t since_ms = connection_now_ms(c) - c->now.active_ms;
 	const uint64_t unheard_ms = connection_is_unheard(c) ? UNHEARD_MS : 0;
 
 	return since_ms > unheard_ms ? since_ms - unheard_ms : 0;
@@ -100,7 +100,7 @@ static void watch_silence(struct connection *c, uint64_t other_ms)
 	else if (idle_ms)
 		left_ms = idle_ms - silent_ms(c);
 	if (left_ms || other_ms)
-		connection_set_deadline(c, sooner(left_ms, other_ms));
+		connection_set_deadline(c, sooner_ms(left_ms, other_ms));
 	else
 		deadline_cancel(&c->deadline);
 }
@@ -113,16 +113,16 @@ static uint64_t answer_limit_ms(const struct connection *c)
 /* Set the longest time that the connection may wait in its state. */
 void connection_arm_deadline(struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
-	case CONNECTION_WAITING: connection_set_deadline(c, sooner(WAIT_RETRY_MS, handshake_left_ms(c))); break;
+	case CONNECTION_WAITING: connection_set_deadline(c, sooner_ms(WAIT_RETRY_MS, handshake_left_ms(c))); break;
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING: connection_set_deadline(c, answer_limit_ms(c)); break;
 	case CONNECTION_MOVING: connection_set_deadline(c, c->busy->move_limit_ms + answer_limit_ms(c)); break;
 	case CONNECTION_OWNED:
-		watch_silence(c, sooner(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
+		watch_silence(c, sooner_ms(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
 		break;
 	case CONNECTION_RELAYED:
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
@@ -137,23 +137,18 @@ void connection_arm_deadline(struct connection *c)
 	}
 }
 
-enum connection_state connection_phase(const struct connection *c)
-{
-	return c->state == CONNECTION_REATTACHING ? c->busy->resumes : c->state;
-}
-
 bool connection_shakes_hands(const struct connection *c)
 {
-	if (c->state == CONNECTION_REATTACHING)
-		return c->position.stage == POSITION_HANDSHAKE && !connection_is_in_clear(c);
-	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
+	if (c->now.state == CONNECTION_REATTACHING)
+		return c->now.position.stage == POSITION_HANDSHAKE && !connection_is_in_clear(c);
+	return c->now.state == CONNECTION_WAITING || c->now.state == CONNECTION_HANDSHAKING;
 }
 
 static bool is_beyond_handshake(const struct connection *c)
 {
-	if (c->state == CONNECTION_REATTACHING)
-		return c->position.stage != POSITION_HANDSHAKE;
-	return c->state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
+	if (c->now.state == CONNECTION_REATTACHING)
+		return c->now.position.stage != POSITION_HANDSHAKE;
+	return c->now.state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
 }
 
 /* Only an owner has a reason to let its client wait, so the wait ends with the owner. (If an agent says so amid the
@@ -183,7 +178,7 @@ void connection_count_state(struct connection *c, enum connection_state state, i
 
 void connection_to(struct connection *c, enum connection_state to)
 {
-	enum connection_state from = c->state;
+	enum connection_state from = c->now.state;
 
 	assert(connection_may_go(from, to));
 	if (log_enabled(LOG_DEBUG))
@@ -194,7 +189,7 @@ void connection_to(struct connection *c, enum connection_state to)
 		connection_void(c);
 	else
 		connection_touch(c);
-	c->state = (uint8_t)to;
+	c->now.state = (uint8_t)to;
 	if (c->busy && !connection_shakes_hands(c))
 		handshake_limit_leave(c->home->handshakes, &c->busy->place);
 	if (c->busy && is_beyond_handshake(c))
@@ -206,7 +201,7 @@ void connection_to(struct connection *c, enum connection_state to)
 		connection_may_compact(c);
 }
 
-static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
+static void states_reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
 {
 	struct agents *agents = c->home->shared->agents;
 
@@ -221,29 +216,29 @@ static void reassign(struct connection *c, int16_t *place, int agent, enum agent
 
 void connection_assign(struct connection *c, int agent)
 {
-	reassign(c, &c->affinity_agent, agent, AGENT_CONNECTIONS);
+	states_reassign(c, &c->now.affinity_agent, agent, AGENT_CONNECTIONS);
 }
 
 void connection_handshake_at(struct connection *c, int agent)
 {
 	if (agent != NO_AGENT)
-		c->handshake_agent = (int16_t)agent;
-	reassign(c, &c->handshaking_at, agent, AGENT_HANDSHAKES);
+		c->now.handshake_agent = (int16_t)agent;
+	states_reassign(c, &c->now.handshaking_at, agent, AGENT_HANDSHAKES);
 }
 
 /* --- deadlines --- */
 
 /* The rest of a silence of @limit_ms; if it is over, the whole limit again. */
-static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
+static uint64_t silence_left_ms(const struct connection *c, uint64_t limit_ms)
 {
 	return silent_ms(c) < limit_ms ? limit_ms - silent_ms(c) : limit_ms;
 }
 
 static void check_silence(struct connection *c)
 {
-	uint64_t rest_ms = c->state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
-	uint64_t compact_ms = c->state == CONNECTION_OWNED && c->busy ? connection_limits(c)->doze_after_ms : 0;
-	uint64_t next_ms = left_ms(c, rest_ms);
+	uint64_t rest_ms = c->now.state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
+	uint64_t compact_ms = c->now.state == CONNECTION_OWNED && c->busy ? connection_limits(c)->doze_after_ms : 0;
+	uint64_t next_ms = silence_left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
 		connection_end_silence(c, silent_ms(c));
@@ -256,14 +251,14 @@ static void check_silence(struct connection *c)
 	}
 	if (compact_ms && silent_ms(c) >= compact_ms)
 		connection_may_compact(c);
-	watch_silence(c, sooner(next_ms, left_ms(c, compact_ms)));
+	watch_silence(c, sooner_ms(next_ms, silence_left_ms(c, compact_ms)));
 }
 
 /* A request that crossed the goodbye of its owner (RFC 9113 6.8) has as much time as any other. */
 static bool is_still_served(const struct connection *c)
 {
-	const bool is_parting = c->end_reason == END_IDLE_TIMEOUT || c->end_reason == END_SHUTTING_DOWN ||
-				c->end_reason == END_OPERATOR;
+	const bool is_parting = c->now.end_reason == END_IDLE_TIMEOUT || c->now.end_reason == END_SHUTTING_DOWN ||
+				c->now.end_reason == END_OPERATOR;
 
 	return is_parting && !connection_is_answered(c) && !is_silent_too_long(c);
 }
@@ -273,12 +268,31 @@ static void check_goodbye(struct connection *c)
 	if (is_still_served(c))
 		watch_silence(c, answer_limit_ms(c));
 	else
-		connection_end(c, (enum end_reason)c->end_reason, END_RESET);
+		connection_end(c, (enum end_reason)c->now.end_reason, END_RESET);
+}
+
+static void check_order(struct connection *c)
+{
+	log_event(LOG_WARNING, &c->id, "owner did not answer an order to move",
+		"agent=%s effect=\"the agent keeps the connection\"",
+		agents_name(connection_agents(c), link_agent(c->now.current.link)));
+	counter_add(&c->home->counters.moves_overdue, 1);
+	connection_owner_keeps(c, "its owner did not answer in time, so the connection stays there");
+}
+
+/* It has waited for its owner for long. While connections of the process before are left, agents keep their streams, so
+ * it waits on. */
+static void check_owner(struct connection *c)
+{
+	if (c->home->restoring)
+		connection_arm_deadline(c);
+	else
+		connection_reattach_failed(c);
 }
 
 static void act_on_deadline(struct connection *c)
 {
-	switch ((enum connection_state)c->state) {
+	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET); break;
@@ -293,10 +307,10 @@ static void act_on_deadline(struct connection *c)
 	case CONNECTION_RELAYED:
 	case CONNECTION_OWNED: check_silence(c); break;
 	case CONNECTION_PREAMBLE: connection_preamble_on_deadline(c); break;
-	case CONNECTION_MOVING: connection_move_overdue(c); break;
-	case CONNECTION_REATTACHING: connection_reattach_overdue(c); break;
+	case CONNECTION_MOVING: check_order(c); break;
+	case CONNECTION_REATTACHING: check_owner(c); break;
 	case CONNECTION_FINISHING: check_goodbye(c); break;
-	case CONNECTION_LINGERING: connection_end_lingering(c); break;
+	case CONNECTION_LINGERING: connection_end_at_once(c, (enum end_reason)c->now.end_reason); break;
 	case CONNECTION_CLOSING: break;
 	}
 }
@@ -305,7 +319,7 @@ void connection_deadline_is_over(struct deadline *d)
 {
 	struct connection *c = container_of(d, struct connection, deadline);
 
-	if (c->state == CONNECTION_CLOSING) { /* it had no stream to close */
+	if (c->now.state == CONNECTION_CLOSING) { /* it had no stream to close */
 		connection_free(c);
 		return;
 	}

@@ -6,8 +6,8 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
+#include "ragent/connection/connection_preamble.h"
 #include "ragent/dispatch/dispatch.h"
-#include "ragent/connection/connection_internal.h"
 
 #define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */
@@ -20,12 +20,12 @@
 
 enum visit { VISIT_NEXT, VISIT_FULL };
 
-static uint64_t now_ms(const struct mover *m)
+static uint64_t mover_now_ms(const struct mover *m)
 {
 	return worker_now_ms(m->home->worker);
 }
 
-static struct agents *agents_of(const struct mover *m)
+static struct agents *mover_agents(const struct mover *m)
 {
 	return m->home->shared->agents;
 }
@@ -40,7 +40,7 @@ static void note_drained(struct drain *drain, const struct move_result *r)
 		drain_note_moved(drain, r->pause_us);
 }
 
-static void on_done(struct move_order *o, const struct move_result *r)
+static void mover_on_done(struct move_order *o, const struct move_result *r)
 {
 	struct mover_order *order = container_of(o, struct mover_order, order);
 	struct mover *m = order->mover;
@@ -50,18 +50,18 @@ static void on_done(struct move_order *o, const struct move_result *r)
 	if (r->outcome != MOVE_DONE)
 		return;
 	if (purpose == MOVER_DRAIN || purpose == MOVER_DRAIN_PATIENT)
-		note_drained(agents_drain_of(agents_of(m), r->from), r);
+		note_drained(agents_drain_of(mover_agents(m), r->from), r);
 	else if (purpose == MOVER_REBALANCE)
 		counter_add(&m->home->counters.rebalanced, 1);
 }
 
-static struct move_order *order_of(struct mover *m, enum mover_purpose purpose)
+static struct move_order *mover_order_of(struct mover *m, enum mover_purpose purpose)
 {
 	m->orders[purpose].under_way++;
 	return &m->orders[purpose].order;
 }
 
-static bool is_full(const struct mover *m)
+static bool mover_is_full(const struct mover *m)
 {
 	return m->orders[MOVER_DRAIN].under_way + m->orders[MOVER_REBALANCE].under_way +
 		       m->orders[MOVER_REST].under_way >=
@@ -71,7 +71,7 @@ static bool is_full(const struct mover *m)
 /* --- drain --- */
 
 /* The time is over. A connection on its way between agents still arrives somewhere. */
-static enum visit end_one(struct connection *c, struct drain *drain)
+static enum visit mover_end_one(struct connection *c, struct drain *drain)
 {
 	enum connection_state state = connection_state(c);
 
@@ -89,29 +89,29 @@ static enum visit end_one(struct connection *c, struct drain *drain)
 
 /* A preamble has time to come to STARTTLS, because any agent may make the handshake behind it. What is left then, and
  * mail in clear, gets 421 from its agent between two replies. */
-static enum visit drain_clear(struct mover *m, struct connection *c, const struct drain *drain)
+static enum visit mover_drain_clear(struct mover *m, struct connection *c, const struct drain *drain)
 {
-	if (connection_state(c) == CONNECTION_RELAYED || drain_spent_ms(drain, now_ms(m)) >= PREAMBLE_SPARED_MS)
+	if (connection_state(c) == CONNECTION_RELAYED || drain_spent_ms(drain, mover_now_ms(m)) >= PREAMBLE_SPARED_MS)
 		connection_send_finish(c, END_SHUTTING_DOWN);
 	return VISIT_NEXT;
 }
 
 /* A handshake goes on to its end. Then the connection is handed off to another agent, or a later pass moves it. */
-static enum visit drain_one(struct mover *m, struct connection *c, int agent, struct drain *drain)
+static enum visit mover_drain_one(struct mover *m, struct connection *c, int agent, struct drain *drain)
 {
-	uint64_t left_ms = drain_left_ms(drain, now_ms(m));
+	uint64_t left_ms = drain_left_ms(drain, mover_now_ms(m));
 	struct move_wish wish = { .cause = CSSL__CAUSE__CAUSE_DRAIN };
 
 	if (left_ms == 0)
-		return end_one(c, drain);
+		return mover_end_one(c, drain);
 	if (connection_speaks_clear(c))
-		return drain_clear(m, c, drain);
+		return mover_drain_clear(m, c, drain);
 	if (!connection_may_move(c))
 		return VISIT_NEXT;
-	if (is_full(m))
+	if (mover_is_full(m))
 		return VISIT_FULL;
 	if (m->pass % 2 && connection_may_rest(c)) { /* a connection whose rest was refused is moved in the next pass */
-		connection_order_rest(c, order_of(m, MOVER_DRAIN));
+		connection_order_rest(c, mover_order_of(m, MOVER_DRAIN));
 		return VISIT_NEXT;
 	}
 	wish.target = dispatch_owner(&c->home->links, c->front, &c->endpoints.client, agent);
@@ -119,11 +119,11 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 		return VISIT_NEXT;
 	if (m->pass > 1)
 		wish.deadline_ms = (uint32_t)left_ms;
-	connection_order_move(c, &wish, order_of(m, m->pass > 1 ? MOVER_DRAIN_PATIENT : MOVER_DRAIN));
+	connection_order_move(c, &wish, mover_order_of(m, m->pass > 1 ? MOVER_DRAIN_PATIENT : MOVER_DRAIN));
 	return VISIT_NEXT;
 }
 
-static void count_drain(struct ragent_counters *n, const struct drain *d, uint64_t took_ms)
+static void mover_count_drain(struct ragent_counters *n, const struct drain *d, uint64_t took_ms)
 {
 	time_counters_add(&n->drain_time_250ms, drain_buckets, took_ms * 1000);
 	counter_add(&n->drain_time_sum_ms, took_ms);
@@ -131,16 +131,16 @@ static void count_drain(struct ragent_counters *n, const struct drain *d, uint64
 }
 
 /* 1: there may be connections to move or to end. */
-static bool drain_goes_on(struct mover *m, int agent)
+static bool mover_drain_goes_on(struct mover *m, int agent)
 {
-	struct agents *agents = agents_of(m);
+	struct agents *agents = mover_agents(m);
 	struct drain *drain = agents_drain_of(agents, agent);
 	uint64_t held = agents_share(agents, agent, AGENT_OWNERSHIPS);
 	struct drain_report r;
 
-	if (drain_settle(drain, now_ms(m), held)) {
-		drain_describe(drain, now_ms(m), held, &r);
-		count_drain(&m->home->counters, drain, r.elapsed_ms);
+	if (drain_settle(drain, mover_now_ms(m), held)) {
+		drain_describe(drain, mover_now_ms(m), held, &r);
+		mover_count_drain(&m->home->counters, drain, r.elapsed_ms);
 		log_event(LOG_INFO, NULL, r.state,
 			"agent=%s elapsed_ms=%llu total=%llu left=%llu moved=%llu rested=%llu longest_pause_us=%llu",
 			agents_name(agents, agent), (unsigned long long)r.elapsed_ms, (unsigned long long)r.total,
@@ -150,12 +150,12 @@ static bool drain_goes_on(struct mover *m, int agent)
 	return drain_state(drain) == DRAIN_UNDER_WAY || (drain_state(drain) != DRAIN_NONE && held > 0);
 }
 
-static bool any_drain_goes_on(struct mover *m)
+static bool mover_any_drain_goes_on(struct mover *m)
 {
 	bool any = false;
 
-	for (int a = 0; a < (int)agents_count(agents_of(m)); a++)
-		any |= drain_goes_on(m, a);
+	for (int a = 0; a < (int)agents_count(mover_agents(m)); a++)
+		any |= mover_drain_goes_on(m, a);
 	return any;
 }
 
@@ -166,8 +166,8 @@ static void earn_tokens(struct mover *m)
 	const struct ragent_shared *s = m->home->shared;
 	double per_ms = s->self->moves.rebalances_per_s / 1000.0 / s->self->workers;
 
-	m->tokens += per_ms * (double)(now_ms(m) - m->tokens_ms);
-	m->tokens_ms = now_ms(m);
+	m->tokens += per_ms * (double)(mover_now_ms(m) - m->tokens_ms);
+	m->tokens_ms = mover_now_ms(m);
 	if (m->tokens > 1 + per_ms * TURN_MS)
 		m->tokens = 1 + per_ms * TURN_MS;
 }
@@ -177,7 +177,7 @@ static void earn_tokens(struct mover *m)
 static int belongs_to(const struct connection *c)
 {
 	return front_hands_off(c->front)
-		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->current.link))
+		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->now.current.link))
 		       : NO_AGENT;
 }
 
@@ -187,16 +187,17 @@ static enum visit rebalance_one(struct mover *m, struct connection *c, int owner
 
 	if (home == NO_AGENT || home == owner || !connection_may_move(c))
 		return VISIT_NEXT;
-	if (m->tokens < 1 || is_full(m))
+	if (m->tokens < 1 || mover_is_full(m))
 		return VISIT_FULL;
 	m->tokens--;
 	m->misplaced++;
 	if (connection_may_rest(c)) {
-		connection_order_rest(c, order_of(m, MOVER_REBALANCE)); /* its next record wakes it at its agent */
+		connection_order_rest(
+			c, mover_order_of(m, MOVER_REBALANCE)); /* its next record wakes it at its agent */
 		return VISIT_NEXT;
 	}
 	connection_order_move(c, &(struct move_wish){ .target = home, .cause = CSSL__CAUSE__CAUSE_MOVE },
-		order_of(m, MOVER_REBALANCE));
+		mover_order_of(m, MOVER_REBALANCE));
 	return VISIT_NEXT;
 }
 
@@ -204,7 +205,7 @@ static enum visit rebalance_one(struct mover *m, struct connection *c, int owner
  * agents come and go in groups. */
 static void look_at_generation(struct mover *m)
 {
-	uint64_t generation = agents_generation(agents_of(m));
+	uint64_t generation = agents_generation(mover_agents(m));
 
 	if (generation == m->generation)
 		return;
@@ -213,43 +214,43 @@ static void look_at_generation(struct mover *m)
 	m->pass = 0;
 	m->pass_began_ms = 0;
 	m->rebalance_passes = 0;
-	m->rebalance_at_ms = m->home->shared->self->moves.rebalances_per_s ? now_ms(m) + REBALANCE_SETTLE_MS : 0;
+	m->rebalance_at_ms = m->home->shared->self->moves.rebalances_per_s ? mover_now_ms(m) + REBALANCE_SETTLE_MS : 0;
 }
 
 static bool rebalance_is_due(const struct mover *m)
 {
-	return m->rebalance_at_ms && now_ms(m) >= m->rebalance_at_ms;
+	return m->rebalance_at_ms && mover_now_ms(m) >= m->rebalance_at_ms;
 }
 
 /* --- sweep --- */
 
-static enum visit visit(struct mover *m, struct connection *c)
+static enum visit mover_visit(struct mover *m, struct connection *c)
 {
 	int agent = connection_place(c);
 
 	if (agent == NO_AGENT)
 		return VISIT_NEXT;
-	struct drain *drain = agents_drain_of(agents_of(m), agent);
+	struct drain *drain = agents_drain_of(mover_agents(m), agent);
 	if (drain_state(drain) != DRAIN_NONE)
-		return drain_one(m, c, agent, drain);
+		return mover_drain_one(m, c, agent, drain);
 	return m->pass_kind == PASS_REBALANCES ? rebalance_one(m, c, agent) : VISIT_NEXT;
 }
 
-static void begin_pass(struct mover *m)
+static void mover_begin_pass(struct mover *m)
 {
 	m->pass++;
-	m->pass_began_ms = now_ms(m);
+	m->pass_began_ms = mover_now_ms(m);
 	m->pass_kind = rebalance_is_due(m) ? PASS_REBALANCES : PASS_DRAINS;
 	m->misplaced = 0;
 	m->next = m->home->connections;
 }
 
-static void sweep(struct mover *m)
+static void mover_sweep(struct mover *m)
 {
 	for (unsigned n = 0; m->next && n < LOOKED_AT_MAX; n++) {
 		struct connection *c = m->next;
 		m->next = connection_next(c);
-		if (visit(m, c) == VISIT_FULL) {
+		if (mover_visit(m, c) == VISIT_FULL) {
 			m->next = c;
 			return;
 		}
@@ -257,20 +258,20 @@ static void sweep(struct mover *m)
 	if (m->next || m->pass_kind != PASS_REBALANCES)
 		return;
 	const bool again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
-	m->rebalance_at_ms = again ? now_ms(m) + REBALANCE_GAP_MS : 0;
+	m->rebalance_at_ms = again ? mover_now_ms(m) + REBALANCE_GAP_MS : 0;
 }
 
-static void on_turn(struct deadline *d)
+static void mover_on_turn(struct deadline *d)
 {
 	struct mover *m = container_of(d, struct mover, turn);
 
 	look_at_generation(m);
 	earn_tokens(m);
-	bool drains = any_drain_goes_on(m);
-	if (!m->next && (drains || rebalance_is_due(m)) && now_ms(m) >= m->pass_began_ms + PASS_GAP_MS)
-		begin_pass(m);
+	bool drains = mover_any_drain_goes_on(m);
+	if (!m->next && (drains || rebalance_is_due(m)) && mover_now_ms(m) >= m->pass_began_ms + PASS_GAP_MS)
+		mover_begin_pass(m);
 	if (m->next)
-		sweep(m);
+		mover_sweep(m);
 	if (drains || m->rebalance_at_ms)
 		deadline_set(m->home->worker, &m->turn, TURN_MS);
 }
@@ -280,15 +281,15 @@ void mover_look(struct mover *m)
 	if (deadline_is_set(&m->turn) || m->home->state != HOME_RUNNING)
 		return;
 	look_at_generation(m);
-	if (m->rebalance_at_ms || any_drain_goes_on(m))
+	if (m->rebalance_at_ms || mover_any_drain_goes_on(m))
 		deadline_set(m->home->worker, &m->turn, 0);
 }
 
 bool mover_rest(struct mover *m, struct connection *c)
 {
-	if (is_full(m))
+	if (mover_is_full(m))
 		return true;
-	connection_order_rest(c, order_of(m, MOVER_REST));
+	connection_order_rest(c, mover_order_of(m, MOVER_REST));
 	return false;
 }
 
@@ -300,9 +301,9 @@ void mover_forget(struct mover *m, const struct connection *c)
 
 void mover_init(struct mover *m, struct connection_home *home)
 {
-	*m = (struct mover){ .home = home, .turn.fn = on_turn };
+	*m = (struct mover){ .home = home, .turn.fn = mover_on_turn };
 	for (unsigned p = 0; p < MOVER_PURPOSE_COUNT; p++)
-		m->orders[p] = (struct mover_order){ .order.done = on_done, .mover = m };
+		m->orders[p] = (struct mover_order){ .order.done = mover_on_done, .mover = m };
 }
 
 void mover_stop(struct mover *m)

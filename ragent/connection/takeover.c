@@ -1,33 +1,33 @@
 /* takeover.c: the conditions for each decision, in the order in which they are checked. */
 #include "ragent/connection/takeover.h"
 
-static enum takeover decide_in_handshake(const struct connection *c, const struct kept *kept)
+static enum takeover takeover_in_handshake(const struct connection *c, const struct kept *kept)
 {
 	/* the client has records of this server, and no other agent has its keys; or the hello is not kept any more */
-	if (c->position.server_records > 0 || kept->first_record > 0)
+	if (c->now.position.server_records > 0 || kept->first_record > 0)
 		return TAKEOVER_END;
-	return c->restarts < TAKEOVER_RESTARTS_MAX ? TAKEOVER_RESTART : TAKEOVER_REFUSE;
+	return c->now.restarts < TAKEOVER_RESTARTS_MAX ? TAKEOVER_RESTART : TAKEOVER_REFUSE;
 }
 
 /* Could an observer between the hosts have read records that the lost agent sealed and RAgent never got? */
-static bool others_can_read(const struct conf_agent *lost)
+static bool takeover_others_can_read(const struct conf_agent *lost)
 {
 	return lost->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&lost->link);
 }
 
 /* An adopter could seal nothing, or nothing that reaches the client. */
-static bool nobody_can_adopt(const struct connection *c, const struct conf_agent *lost)
+static bool takeover_nobody_can_adopt(const struct connection *c, const struct conf_agent *lost)
 {
-	if (!c->copies.current || c->server_side != SERVER_OPEN)
+	if (!c->now.copies.current || c->now.server_side != SERVER_OPEN)
 		return true;
 	/* the successor's KeyUpdate might reuse the nonce of a record that an observer has (law 5) */
-	return others_can_read(lost) && c->agreed && c->agreed->protocol_version == TLS13_VERSION_WIRE;
+	return takeover_others_can_read(lost) && c->now.agreed && c->now.agreed->protocol_version == TLS13_VERSION_WIRE;
 }
 
 /* RAgent does not know the meaning of the bytes that passed. */
-static enum takeover decide_for_bytes(const struct connection *c, const struct kept *kept)
+static enum takeover takeover_for_bytes(const struct connection *c, const struct kept *kept)
 {
-	const bool untouched = c->position.response == POSITION_AT_CHECKPOINT && kept_sent_records(kept) == 0;
+	const bool untouched = c->now.position.response == POSITION_AT_CHECKPOINT && kept_sent_records(kept) == 0;
 
 	return untouched && c->front->conf->on_agent_loss == CONF_RECONNECT ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
 }
@@ -39,20 +39,20 @@ enum takeover takeover_decide(const struct connection *c, const struct conf_agen
 	const unsigned losses = c->busy ? c->busy->exposure.losses : 0;
 
 	/* a KEPT or HANDED_OFF that came only in part counts as none */
-	if (connection_phase(c) == CONNECTION_HANDSHAKING || c->position.stage == POSITION_HANDSHAKE)
-		return decide_in_handshake(c, &kept);
-	if ((c->server_side == SERVER_CLOSE_NOTIFY || c->server_side == SERVER_SAID_LAST) &&
+	if (connection_phase(c) == CONNECTION_HANDSHAKING || c->now.position.stage == POSITION_HANDSHAKE)
+		return takeover_in_handshake(c, &kept);
+	if ((c->now.server_side == SERVER_CLOSE_NOTIFY || c->now.server_side == SERVER_SAID_LAST) &&
 		service->ends == SERVICE_JUDGES_ENDS)
 		return TAKEOVER_OVER;
-	if (nobody_can_adopt(c, lost) || losses > EXPOSURE_LOSSES_MAX)
+	if (takeover_nobody_can_adopt(c, lost) || losses > EXPOSURE_LOSSES_MAX)
 		return TAKEOVER_END;
 	if (losses == EXPOSURE_LOSSES_MAX)
 		return TAKEOVER_ALERT;
 	if (service->loss == SERVICE_CUT_BY_LOSS)
-		return decide_for_bytes(c, &kept);
-	if (c->position.response == POSITION_PARTLY_DELIVERED)
-		return c->busy && c->busy->download ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
-	if (c->position.response == POSITION_NOTHING_DELIVERED || kept.next_record > kept.consumed_record)
+		return takeover_for_bytes(c, &kept);
+	if (c->now.position.response == POSITION_PARTLY_DELIVERED)
+		return c->busy && c->busy->note.current ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
+	if (c->now.position.response == POSITION_NOTHING_DELIVERED || kept.next_record > kept.consumed_record)
 		return TAKEOVER_ADOPT;
 	return service->rest == SERVICE_MAY_REST ? TAKEOVER_REST : TAKEOVER_ADOPT;
 }

@@ -3,14 +3,13 @@
  * Only that agent can open the records. So it decides itself what it sends to the client, and whether it repeats the
  * request.
  *
- * connection_takeover.c calls it only after current_lost() found nothing to wait for: the owner's next link is not
- * awaited (connection_reattach.c: connection_waits_for_owner), or came in vain, and no bytes of the lost owner are
- * missing.
+ * connection_loss.c calls it only after loss_of_current() found nothing to wait for: the owner's next link is not
+ * awaited, or came in vain, and no bytes of the lost owner are missing.
  */
 #ifndef CSSL_RAGENT_TAKEOVER_H
 #define CSSL_RAGENT_TAKEOVER_H
 
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_life.h"
 
 /* If a hello met so many losses after the first, no agent gets it again: it may be what kills them. */
 #define TAKEOVER_RESTARTS_MAX 2u

@@ -21,7 +21,7 @@
 #include "net/timer.h"
 #include "net/watch.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 #include "ragent/keeper/notes.h"

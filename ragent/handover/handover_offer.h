@@ -5,7 +5,7 @@
 #ifndef CSSL_RAGENT_HANDOVER_OFFER_H
 #define CSSL_RAGENT_HANDOVER_OFFER_H
 
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/handover/handover_message.h"
 #include "ragent/worker/passed_sockets.h"
 

@@ -4,6 +4,7 @@
 #ifndef CSSL_RAGENT_HANDOVER_TAKER_H
 #define CSSL_RAGENT_HANDOVER_TAKER_H
 
+#include "ragent/connection/revival/revival.h"
 #include "ragent/worker/ragent_worker.h"
 
 struct handover_taker;

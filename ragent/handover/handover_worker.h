@@ -4,7 +4,7 @@
 #ifndef CSSL_RAGENT_HANDOVER_WORKER_H
 #define CSSL_RAGENT_HANDOVER_WORKER_H
 
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/handover/handover_message.h"
 #include "ragent/worker/ragent_worker.h"
 

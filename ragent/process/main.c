@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -15,9 +16,10 @@
 #include "net/descriptors.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
+#include "net/worker.h"
 #include "proto/error.h"
-#include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_home.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/control/access/control_tokens.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_taker.h"
@@ -145,9 +147,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	background_forget();
 	descriptors_raise(0); /* with more descriptors than the limit none could be listed */
 	slot_table_begin_life(p.notes->table, p.notes->life);
-	if (notes_forbid_restore(p.notes))
-		connection_forget_saved(p.notes);
-	connection_suspect_clients(p.notes);
+	connection_judge_former(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
 		log_event(LOG_ERROR, NULL, "descriptors not closed",
 			"cause=\"cannot read /proc/self/fd\" effect=\"connections of the dead process stay open until "
@@ -217,13 +217,22 @@ static unsigned count_sockets(const struct conf *c, const struct conf_ragent *se
 	return (unsigned)count;
 }
 
+/* One for each worker; the next process has them, too. NULL: out of memory. */
+static uint8_t *share_read_buffers(unsigned workers)
+{
+	void *all = mmap(NULL, (size_t)workers * WORKER_READ_BUFFER_LEN, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return all == MAP_FAILED ? NULL : all;
+}
+
 /* Without memory for them no connection goes on. */
 static void make_table(struct ragent_params *p)
 {
 	const uint64_t wanted = memory_of_table(p->conf, p->self);
 
 	p->notes->table = slot_table_create(wanted, connection_len());
-	p->notes->outliving.read_buffers = byte_log_buffers(p->self->workers);
+	p->notes->outliving.read_buffers = share_read_buffers(p->self->workers);
 	if (tcp_counts_hold() == 0) {
 		slot_table_destroy(p->notes->table);
 		p->notes->table = NULL;

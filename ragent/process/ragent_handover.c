@@ -11,7 +11,7 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_home.h"
+#include "ragent/connection/revival/revival.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/process/ragent_internal.h"
 

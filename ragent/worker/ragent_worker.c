@@ -14,6 +14,7 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "ragent/connection/revival/revival.h"
 
 /* --- links --- */
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "ragent/connection/ownerships.h"
+#include "ragent/connection/ownership/ownerships.h"
 #include "ragent/dispatch/agents.h"
 #include "tests/fuzz/must.h"
 

@@ -7,23 +7,25 @@ import pytest
 
 RAGENT = pathlib.Path(__file__).resolve().parents[2] / "ragent"
 
-CONNECTION = ["connection/connection_fields.c", "connection/connection_fields.h"]
+CONNECTION = ["connection/revival/connection_fields.c", "connection/revival/connection_fields.h"]
 
 # The struct, where it is, where its members are said to go (with what in front), and which are made anew.
 STRUCTS = [
-    ("connection", "connection/connection_internal.h", CONNECTION, "", set()),
-    ("busy_part", "connection/connection_internal.h", CONNECTION, "", set()),
-    ("agreed", "connection/connection_internal.h", CONNECTION, "", {"names"}),
-    ("preamble", "connection/connection_internal.h", CONNECTION[:1], "", set()),
-    ("stream_account", "connection/connection_internal.h", CONNECTION[:1], "account.", set()),
-    ("position", "connection/position.h", CONNECTION[:1], "position.", set()),
-    ("position_mark", "connection/position.h", CONNECTION[:1], "position.checkpoint.", set()),
+    ("connection", "connection/connection_body.h", CONNECTION, "", set()),
+    ("connection_now", "connection/connection_body.h", CONNECTION, "", set()),
+    ("busy_part", "connection/connection_body.h", CONNECTION, "", set()),
+    ("agreed", "connection/ownership/agreed.h", CONNECTION, "", {"names"}),
+    ("preamble", "connection/connection_preamble.h", CONNECTION[:1], "", set()),
+    ("preamble_now", "connection/connection_preamble.h", CONNECTION[:1], "", set()),
+    ("stream_account", "connection/connection_body.h", CONNECTION[:1], "account.", set()),
+    ("position", "connection/ownership/position.h", CONNECTION[:1], "position.", set()),
+    ("position_mark", "connection/ownership/position.h", CONNECTION[:1], "position.checkpoint.", set()),
     ("agent_word", "dispatch/agents.h", ["handover/handover_worker.c"], "", set()),
     ("drain_word", "dispatch/drain.h", ["handover/handover_worker.c"], "drain.", set()),
-    ("kept", "connection/kept.h", CONNECTION, "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
-    ("copies", "connection/copies.h", CONNECTION[1:], "", set()),
+    ("kept", "connection/bytes/kept.h", CONNECTION, "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
+    ("copies", "connection/ownership/copies.h", CONNECTION[1:], "", set()),
     ("endpoints", "../net/endpoints.h", CONNECTION, "", set()),
-    ("exposure", "connection/exposure.h", CONNECTION[:1], "exposure.", set()),
+    ("exposure", "connection/ownership/exposure.h", CONNECTION[:1], "exposure.", set()),
     ("ragent_worker", "worker/ragent_worker.h", ["handover/handover_worker.c"], "", {"home", "listening_count"}),
     ("connection_home", "connection/connection_home.h", ["handover/handover_worker.c"], "", set()),
     ("link", "link/link_internal.h", ["link/link_handover.c"], "", set()),

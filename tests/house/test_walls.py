@@ -14,16 +14,21 @@ WALLS = {
         "link": {""},
         "dispatch": {"", "link"},
         "keeper": set(),
-        "connection": {"", "link", "dispatch", "keeper"},
-        "worker": {"", "link", "dispatch", "connection", "keeper"},
-        "handover": {"", "link", "dispatch", "keeper", "connection", "worker"},
+        "connection/bytes": {"keeper"},
+        "connection/limits": set(),  # pure
+        "connection/ownership": {"link", "dispatch", "connection/bytes"},
+        "connection": {"", "link", "dispatch", "keeper", "connection/bytes", "connection/limits", "connection/ownership"},
+        # no part of a connection knows that another process went before this one
+        "connection/revival": {"", "link", "dispatch", "keeper", "connection", "connection/bytes", "connection/ownership"},
+        "worker": {"", "link", "dispatch", "connection", "connection/revival", "keeper"},
+        "handover": {"", "link", "dispatch", "keeper", "connection", "connection/revival", "worker"},
         "dashboard": set(),
         "control/access": set(),  # judges claims: no RAgent, no socket
         "control/http": {"", "control/access"},  # whatever is asked
         "control/operations": {"", "link", "dispatch", "connection", "keeper", "worker", "control/http"},
         "control/routes": {"dashboard", "control/access", "control/http", "control/operations"},
         "control": {"control/access", "control/http", "control/operations", "control/routes"},
-        "process": {"", "link", "dispatch", "connection", "keeper", "worker", "handover", "control", "control/access", "control/operations"},
+        "process": {"", "link", "dispatch", "connection", "connection/revival", "keeper", "worker", "handover", "control", "control/access", "control/operations"},
     },
     "sslagent": {
         "": set(),  # counters.h

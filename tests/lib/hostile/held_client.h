@@ -6,7 +6,7 @@
 
 #include "net/endpoints.h"
 #include "net/stream.h"
-#include "ragent/connection/position.h"
+#include "ragent/connection/ownership/position.h"
 #include "tests/lib/hostile/agent_link.h"
 
 #define COPY_MAX     4096u

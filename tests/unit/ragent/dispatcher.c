@@ -382,7 +382,7 @@ void live_say(
 	h.protocol_version = l->version ? l->version : TLS13_VERSION_WIRE;
 	h.cipher_suite = 0x1301;
 	live.position = &p;
-	live.handshake = connection_newest()->agreed ? NULL : &h;
+	live.handshake = connection_newest()->now.agreed ? NULL : &h;
 	live.at_checkpoint = at_checkpoint;
 	live.backend = backend;
 	live.sealed_copy = (ProtobufCBinaryData){ strlen(copy), (uint8_t *)copy };
@@ -406,7 +406,7 @@ void connection_keep(struct live_connection *l, const char *listener, int at_che
 	handshake_finish(l);
 	fake_agent_take_data(d.agents[l->agent], l->stream, seen, sizeof seen);
 	live_say(l, FRAME_KEPT, at_checkpoint, CSSL__BACKEND_HALF__BACKEND_NONE, "copy of the handshake agent");
-	wait_until(connection_newest()->state == CONNECTION_OWNED);
+	wait_until(connection_newest()->now.state == CONNECTION_OWNED);
 }
 
 Cssl__LinkSslId *ssl_id_take(struct live_connection *l, int agent)
@@ -427,7 +427,7 @@ void adopted_say(struct live_connection *l, uint32_t epoch)
 
 	a.epoch = epoch;
 	fake_agent_say(d.agents[l->agent], l->stream, FRAME_ADOPTED, &a.base);
-	wait_until(connection_newest()->state == CONNECTION_OWNED);
+	wait_until(connection_newest()->now.state == CONNECTION_OWNED);
 }
 
 enum end_reason goodbye_say(struct live_connection *l)

@@ -3,7 +3,7 @@
 #define CSSL_TESTS_UNIT_RAGENT_DISPATCHER_H
 
 #include "proto/tls_record.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_body.h"
 #include "ragent/worker/ragent_worker.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/ragent/fake_agent.h"

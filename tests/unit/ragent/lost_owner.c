@@ -38,7 +38,7 @@ void consumed(uint64_t records, uint32_t read_generation, uint8_t flags)
 	};
 
 	fake_agent_consumed(d.agents[l.agent], l.stream, &c, flags);
-	wait_until(connection_only()->position.now.client_records == records);
+	wait_until(connection_only()->now.position.now.client_records == records);
 }
 
 Cssl__LinkSslId *lose_owner(void)

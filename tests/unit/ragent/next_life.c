@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_internal.h"
-#include "ragent/connection/connection_home.h"
+#include "ragent/connection/revival/revival.h"
+#include "ragent/connection/connection_client.h"
+#include "ragent/connection/connection_preamble.h"
 
 /* AddressSanitizer's, if it is there. */
 void __asan_unpoison_memory_region(void const volatile *at, size_t len) __attribute__((weak));
@@ -51,7 +51,7 @@ static void lose(struct connection *c)
 
 	ck_assert_int_ge(fd, 0);
 	deadline_cancel(&c->deadline);
-	forget_place(&c->current);
+	forget_place(&c->now.current);
 	if (c->busy)
 		lose_busy(c);
 	else
@@ -140,11 +140,9 @@ struct trail_image *image_left_by(struct connection *c)
 	return &t->at[atomic_load(&t->now) & 1];
 }
 
-struct connection *left_by(struct connection *c)
+struct connection_now *left_by(struct connection *c)
 {
-	if (!table_slot_has_trail(table_slot_state(&c->slot)))
-		return c;
-	return (struct connection *)((uint8_t *)image_left_by(c) + offsetof(struct trail_image, members) - TRAIL_BEGIN);
+	return table_slot_has_trail(table_slot_state(&c->slot)) ? &image_left_by(c)->now : &c->now;
 }
 
 /* --- the next life --- */
@@ -203,9 +201,9 @@ void asked_to_reattach(struct live_connection *l)
 
 void reattached_say(const struct live_connection *l, const struct connection *c, uint64_t records)
 {
-	const struct frame_reattached told = {
-		.frame = c->account.frames + 1, .bytes = c->queued - c->account.base, .client_records = records
-	};
+	const struct frame_reattached told = { .frame = c->now.account.frames + 1,
+		.bytes = c->now.queued - c->now.account.base,
+		.client_records = records };
 	uint8_t payload[FRAME_REATTACHED_LEN];
 
 	frame_reattached_write(payload, &told);
@@ -215,8 +213,8 @@ void reattached_say(const struct live_connection *l, const struct connection *c,
 void owner_goes_on(struct live_connection *l, uint64_t records, enum connection_state state)
 {
 	asked_to_reattach(l);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_REATTACHING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_REATTACHING);
 	reattached_say(l, connection_only(), records);
-	wait_until(connection_only()->state != CONNECTION_REATTACHING);
-	ck_assert_int_eq(connection_only()->state, state);
+	wait_until(connection_only()->now.state != CONNECTION_REATTACHING);
+	ck_assert_int_eq(connection_only()->now.state, state);
 }

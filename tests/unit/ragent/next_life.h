@@ -4,7 +4,7 @@
 #ifndef CSSL_TESTS_UNIT_RAGENT_NEXT_LIFE_H
 #define CSSL_TESTS_UNIT_RAGENT_NEXT_LIFE_H
 
-#include "ragent/connection/trail.h"
+#include "ragent/connection/connection_saved.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 /* Agents keep streams, and no fact comes from a time that is over. */
@@ -19,8 +19,8 @@ void life_ends(void);
 void next_life_begins(void);
 void die(void); /* both */
 
-/* Between the two: where the dead process has left the members of @c that change: in its trail, or in @c itself. */
-struct connection *left_by(struct connection *c);
+/* Between the two: where the dead process has left what changes of @c: in its trail, or in @c itself. */
+struct connection_now *left_by(struct connection *c);
 struct trail_image *image_left_by(struct connection *c);
 /* A place in the table that nobody uses, @len bytes before its end. */
 uint8_t *end_of_table(size_t len);

@@ -2,7 +2,7 @@
 #ifndef CSSL_TESTS_UNIT_RAGENT_TALK_H
 #define CSSL_TESTS_UNIT_RAGENT_TALK_H
 
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_body.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 /* Keys of its listener. */

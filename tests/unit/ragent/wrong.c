@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 
 /* --- connections in the states that can be saved --- */
 
@@ -51,7 +51,7 @@ void make_resting(struct live_connection *l)
 	connection_order_rest(connection_newest(), &order);
 	free(frame_at(l->agent, FRAME_MOVE));
 	live_say(l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy at rest");
-	wait_until(connection_newest()->state == CONNECTION_RESTING && !connection_newest()->busy);
+	wait_until(connection_newest()->now.state == CONNECTION_RESTING && !connection_newest()->busy);
 }
 
 void make_adopting(struct live_connection *l)
@@ -77,7 +77,7 @@ void make_lingering(struct live_connection *l)
 	for (unsigned i = 0; i < 4; i++)
 		fake_agent_send(d.agents[l->agent], l->stream, FRAME_DATA, 0, record, len);
 	fake_agent_end(d.agents[l->agent], l->stream, END_BACKEND_CLOSED, 0);
-	wait_until(connection_newest()->state == CONNECTION_LINGERING);
+	wait_until(connection_newest()->now.state == CONNECTION_LINGERING);
 	ck_assert(connection_owes(connection_newest()));
 }
 
@@ -94,7 +94,7 @@ static void write_wrong(struct connection *dead, const struct wrong *row)
 	}
 	if (row->in == IN_IMAGE)
 		of = (uint8_t *)image_left_by(dead);
-	else if (row->at >= TRAIL_BEGIN)
+	else if (row->in == IN_NOW)
 		of = (uint8_t *)left_by(dead);
 	memcpy(of + row->at, &row->value, row->len);
 }

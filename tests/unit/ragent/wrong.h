@@ -11,7 +11,7 @@
 /* One of a table's rows. */
 struct wrong {
 	const char *what;
-	enum { IN_CONNECTION, IN_IMAGE } in;
+	enum { IN_CONNECTION, IN_NOW, IN_IMAGE } in;
 	size_t at, len; /* of the member that gets @value */
 	uint64_t value;
 	void (*write)(struct connection *dead); /* in place of that */
@@ -23,6 +23,7 @@ struct wrong {
 		.len = sizeof((type *)NULL)->member, .value = (uint64_t)(number)                                       \
 	}
 #define MEMBER(member, number) WRONG(IN_CONNECTION, struct connection, member, number)
+#define NOW(member, number)    WRONG(IN_NOW, struct connection_now, member, number)
 #define IMAGE(member, number)  WRONG(IN_IMAGE, struct trail_image, member, number)
 #define WRITTEN(function)                                                                                              \
 	{                                                                                                              \

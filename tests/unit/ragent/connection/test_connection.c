@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "proto/first_bytes.h"
+#include "ragent/connection/connection_saved.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
 
@@ -140,7 +141,7 @@ START_TEST(client_records_are_kept_until_they_are_consumed)
 	fake_agent_consumed(
 		d.agents[l.agent], l.stream, &(struct frame_consumed){ .client_records = 5, .read_sequence = 3 }, 0);
 	wait_until(kept_len(&c->busy->kept) == RECORD_OF(100));
-	ck_assert_uint_eq(c->position.now.client_records, 5);
+	ck_assert_uint_eq(c->now.position.now.client_records, 5);
 	close(l.fd);
 }
 END_TEST
@@ -267,7 +268,7 @@ START_TEST(a_slow_client_costs_one_window)
 		ck_assert_uint_le(stream_pending(&c->busy->client), window);
 		ck_assert_uint_lt(sent, 64 << 20);
 	}
-	ck_assert_uint_eq(c->queued, RECORD_OF(100) + sent);
+	ck_assert_uint_eq(c->now.queued, RECORD_OF(100) + sent);
 	/* it goes on as the client reads */
 	while (fake_agent_count(d.agents[l.agent], FRAME_ACCEPTED) == 0) {
 		static uint8_t waste[65536];

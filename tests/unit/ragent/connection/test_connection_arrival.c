@@ -111,7 +111,7 @@ static int hello_to_nobody(const char *limits)
 START_TEST(a_client_is_told_when_no_agent_comes_up_in_time)
 {
 	int fd = hello_to_nobody("  agent_wait: 200ms\n");
-	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_WAITING);
+	wait_until(d.rw->home.connections && connection_only()->now.state == CONNECTION_WAITING);
 	uint64_t began_ms = now_ms();
 	client_expect_refusal(fd);
 	ck_assert_uint_ge(now_ms() + 50, began_ms + 200);
@@ -144,12 +144,12 @@ START_TEST(a_hello_goes_to_the_first_agent_that_takes_something_again)
 {
 	int agent, fd = hello_to_nobody(NULL);
 
-	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_WAITING);
+	wait_until(d.rw->home.connections && connection_only()->now.state == CONNECTION_WAITING);
 	fake_agent_ready(d.agents[1], 1);
 	struct fake_frame *open = frame_anywhere(FRAME_OPEN, &agent);
 	ck_assert_int_eq(agent, 1);
 	wait_until(fake_agent_data_len(d.agents[1], open->stream) == RECORD_OF(200));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_HANDSHAKING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_HANDSHAKING);
 	free(open);
 	close(fd);
 }
@@ -165,7 +165,7 @@ START_TEST(a_handshake_that_the_client_has_seen_nothing_of_waits_when_all_agents
 		fake_agent_ready(d.agents[i], 0);
 	wait_until(agents_up() == 0);
 	fake_agent_cut(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_WAITING);
+	wait_until(connection_only()->now.state == CONNECTION_WAITING);
 	fake_agent_ready(d.agents[2], 1);
 	free(frame_anywhere(FRAME_OPEN, &agent));
 	ck_assert_int_eq(agent, 2);
@@ -177,7 +177,7 @@ START_TEST(a_client_that_leaves_while_it_waits_is_gone)
 {
 	int fd = hello_to_nobody(NULL);
 
-	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_WAITING);
+	wait_until(d.rw->home.connections && connection_only()->now.state == CONNECTION_WAITING);
 	close(fd);
 	wait_until(!d.rw->home.connections);
 }

@@ -13,7 +13,7 @@ START_TEST(what_both_say_is_passed_on)
 {
 	dispatcher_start(&mail);
 	talk_greeted();
-	ck_assert_int_eq(connection_only()->state, CONNECTION_PREAMBLE);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_PREAMBLE);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.preambles_under_way), 1);
 	ck_assert_uint_eq(handshake_limit_count(d.rw->home.handshakes), 0);
 	client_says("EHLO a\r\nNO");
@@ -182,7 +182,7 @@ START_TEST(mail_in_clear_goes_on_without_the_preambles_limits)
 	dispatcher_start(&(struct dispatcher_wish){ .listener = MAIL });
 	talk_greeted();
 	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
-	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	wait_until(connection_only()->now.state == CONNECTION_RELAYED);
 	ck_assert_uint_eq(handshake_limit_count(d.rw->home.preambles), 0);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_relayed), 1);
 	memset(words, 'a', sizeof words);
@@ -190,7 +190,7 @@ START_TEST(mail_in_clear_goes_on_without_the_preambles_limits)
 	wait_until(heard_len() == sizeof words);
 	const uint64_t until_ms = connection_now_ms(connection_only()) + 200; /* twice the preamble's time */
 	wait_until(connection_now_ms(connection_only()) >= until_ms);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_RELAYED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_RELAYED);
 	close(t.fd);
 }
 END_TEST

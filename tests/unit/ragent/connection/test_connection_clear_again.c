@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "tests/unit/ragent/talk.h"
 #include "tests/unit/unit.h"
 
@@ -33,7 +33,7 @@ static void break_link(void)
 	ck_assert_uint_eq(asked.epoch, 0);
 	t.stream = f->stream;
 	free(f);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_REATTACHING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_REATTACHING);
 }
 
 /* It holds the frames from number @frame on, with @bytes before them, and got so much of the client. */
@@ -67,7 +67,7 @@ START_TEST(the_agent_gets_what_was_lost_on_its_way)
 	client_says("OP");
 	reattach(4, strlen(BANNER REPLY), 9);
 	agent_hears("OOP");
-	ck_assert_int_eq(connection_only()->state, CONNECTION_PREAMBLE);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_PREAMBLE);
 	ck_assert_uint_eq(handshake_limit_count(d.rw->home.preambles), 1);
 	client_says("\r\n");
 	agent_hears("\r\n");
@@ -93,7 +93,7 @@ START_TEST(the_client_gets_each_reply_once)
 	agent_says(REPLY, WHOLE);
 	client_expect(t.fd, REPLY, strlen(REPLY));
 	ck_assert_uint_eq(connection_only()->busy->kept.consumed_record, 8);
-	ck_assert_uint_eq(connection_only()->queued, strlen(BANNER REPLY));
+	ck_assert_uint_eq(connection_only()->now.queued, strlen(BANNER REPLY));
 	close(t.fd);
 }
 END_TEST
@@ -109,7 +109,7 @@ START_TEST(the_answer_to_starttls_comes_again)
 	agent_took(strlen(STARTTLS));
 	agent_says(READY, WHOLE | FRAME_RECORDS_FOLLOW);
 	client_expect(t.fd, READY, strlen(READY));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_HELLO);
 	free(frame_at(t.agent, FRAME_CLOSE)); /* it need not hold that any more */
 	close(t.fd);
 }
@@ -149,7 +149,7 @@ START_TEST(what_comes_amid_the_break_is_injected_too)
 	agent_hears(STARTTLS);
 	break_link();
 	client_says("x");
-	wait_until(connection_only()->client_bytes == strlen(STARTTLS) + 1);
+	wait_until(connection_only()->now.client_bytes == strlen(STARTTLS) + 1);
 	reattach(2, strlen(BANNER), strlen(STARTTLS));
 	agent_took(strlen(STARTTLS));
 	agent_says(READY, WHOLE | FRAME_RECORDS_FOLLOW);
@@ -208,10 +208,10 @@ START_TEST(one_whose_frames_are_still_coming_again_may_be_given_up)
 	begin();
 	talk_greeted();
 	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
-	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	wait_until(connection_only()->now.state == CONNECTION_RELAYED);
 	break_link();
 	reattach(1, 0, 0);
-	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	wait_until(connection_only()->now.state == CONNECTION_RELAYED);
 	connection_only()->busy->resumes = CONNECTION_PREAMBLE; /* of a break before */
 	connection_stop_reattaching(connection_only());
 	client_expect(t.fd, LEAVING, strlen(LEAVING));
@@ -260,14 +260,14 @@ START_TEST(mail_in_clear_goes_on)
 	begin();
 	talk_greeted();
 	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
-	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	wait_until(connection_only()->now.state == CONNECTION_RELAYED);
 	break_link();
 	memset(words, 'a', sizeof words);
 	write_all(t.fd, words, sizeof words);
-	wait_until(connection_only()->client_bytes == sizeof words);
+	wait_until(connection_only()->now.client_bytes == sizeof words);
 	reattach(3, strlen(BANNER), 0);
 	wait_until(fake_agent_data_len(d.agents[t.agent], t.stream) == sizeof words);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_RELAYED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_RELAYED);
 	ck_assert_uint_eq(handshake_limit_count(d.rw->home.preambles), 0);
 	ck_assert_uint_eq(handshake_limit_count(d.rw->home.handshakes), 0);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_relayed), 1);
@@ -284,7 +284,7 @@ START_TEST(the_end_of_a_client_amid_the_break_is_told)
 	agent_hears("QUIT\r\n");
 	break_link();
 	shutdown(t.fd, SHUT_WR);
-	wait_until(connection_only()->tail == TAIL_FIN);
+	wait_until(connection_only()->now.tail == TAIL_FIN);
 	reattach(2, strlen(BANNER), 2);
 	agent_hears("IT\r\n");
 	free(frame_at(t.agent, FRAME_FIN));

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/revival/revival.h"
+#include "ragent/connection/connection_life.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/unit.h"
@@ -17,7 +17,7 @@ static void begin_resting(const char *limits)
 	dispatcher_start(&(struct dispatcher_wish){ .limits = limits });
 	connection_keep(&l, "sl", 1);
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 }
 
 static void begin_compact(const char *limits)
@@ -62,7 +62,7 @@ START_TEST(a_piece_of_a_record_keeps_it_busy_but_resting)
 	wait_until(connection_only()->busy && connection_only()->busy->partial.len == 20);
 	turns(4);
 	ck_assert_ptr_nonnull(connection_only()->busy);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_RESTING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_RESTING);
 	write_all(l.fd, record + 20, sizeof record - 20);
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	close(l.fd);
@@ -91,7 +91,7 @@ START_TEST(its_idle_time_out_ends_it_in_order)
 {
 	begin_compact("  idle_timeout: 1s\n");
 	client_expect_fin(l.fd);
-	wait_until(!d.rw->home.connections || connection_only()->state == CONNECTION_LINGERING);
+	wait_until(!d.rw->home.connections || connection_only()->now.state == CONNECTION_LINGERING);
 	close(l.fd);
 	wait_until(!d.rw->home.connections);
 }
@@ -101,7 +101,7 @@ START_TEST(its_idle_time_out_began_before_its_rest)
 {
 	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1h\n" });
 	connection_keep(&l, "sl", 1);
-	connection_only()->active_ms -= 3600 * 1000;
+	connection_only()->now.active_ms -= 3600 * 1000;
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_fin(l.fd);
 	close(l.fd);
@@ -130,15 +130,15 @@ START_TEST(bytes_that_the_client_has_not_taken_keep_it_busy)
 	unsigned count = (unsigned)(connection_window(c) / len);
 	for (unsigned i = 0; i < count; i++)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, FRAME_CHECKPOINT, record, len);
-	wait_until(c->queued >= count * len);
+	wait_until(c->now.queued >= count * len);
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(c->state == CONNECTION_RESTING);
+	wait_until(c->now.state == CONNECTION_RESTING);
 	turns(4);
 	ck_assert_ptr_nonnull(c->busy);
 	for (unsigned i = 0; i < count; i++)
 		client_expect(l.fd, record, len);
 	wait_until(!c->busy);
-	ck_assert_uint_eq(c->slot.bytes_written, c->queued);
+	ck_assert_uint_eq(c->slot.bytes_written, c->now.queued);
 	close(l.fd);
 }
 END_TEST
@@ -154,12 +154,12 @@ START_TEST(it_waits_until_the_stream_has_told_what_it_wrote)
 	struct connection *c = connection_only();
 	wait_until(connection_leaves_nothing_over(c));
 	ck_assert_int_eq(stream_write(&c->busy->client, bytes, sizeof bytes), 0);
-	c->queued += sizeof bytes;
+	c->now.queued += sizeof bytes;
 	ck_assert_uint_eq(stream_pending(&c->busy->client), 0);
 	ck_assert(!connection_leaves_nothing_over(c));
 	client_expect(l.fd, bytes, sizeof bytes);
 	wait_until(connection_leaves_nothing_over(c));
-	ck_assert_uint_eq(c->slot.bytes_written, c->queued);
+	ck_assert_uint_eq(c->slot.bytes_written, c->now.queued);
 	close(l.fd);
 }
 END_TEST

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/revival/revival.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/unit.h"
@@ -24,7 +24,7 @@ static void begin_compact(const char *limits)
 {
 	begin_owned(limits, 1);
 	wait_until(!connection_only()->busy);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 }
 
 static void let_pass(uint64_t ms)
@@ -86,8 +86,8 @@ START_TEST(records_of_its_owner_reach_the_client_and_it_is_compact_again)
 		wait_until(!connection_only()->busy);
 	}
 	struct connection *c = connection_only();
-	ck_assert_uint_eq(c->account.received, c->queued - c->account.base);
-	ck_assert_uint_eq(c->slot.bytes_written, c->queued);
+	ck_assert_uint_eq(c->now.account.received, c->now.queued - c->now.account.base);
+	ck_assert_uint_eq(c->slot.bytes_written, c->now.queued);
 	close(l.fd);
 }
 END_TEST
@@ -102,7 +102,7 @@ START_TEST(a_fresh_copy_leaves_it_compact)
 	fake_agent_say(d.agents[l.agent], l.stream, FRAME_COPY, &copy.base);
 	wait_until(counter_get(&d.rw->home.counters.copies_current) == before + 1);
 	ck_assert_ptr_null(connection_only()->busy);
-	ck_assert_uint_eq(connection_only()->copies.current->len, 10);
+	ck_assert_uint_eq(connection_only()->now.copies.current->len, 10);
 	close(l.fd);
 }
 END_TEST
@@ -111,7 +111,7 @@ START_TEST(a_frame_that_its_state_does_not_know_ends_the_link_as_ever)
 {
 	begin_compact(SOON);
 	fake_agent_send(d.agents[l.agent], l.stream, FRAME_ADOPTED, 0, NULL, 0);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	close(l.fd);
 }
 END_TEST
@@ -121,7 +121,7 @@ START_TEST(it_rests_and_stays_compact_when_its_owner_is_lost)
 	begin_compact(SOON);
 	const int fd = connection_only()->slot.fd;
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	ck_assert_ptr_null(connection_only()->busy);
 	ck_assert_int_eq(connection_only()->slot.fd, fd);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
@@ -171,7 +171,7 @@ START_TEST(it_can_be_sent_to_rest)
 	connection_order_rest(connection_only(), &order);
 	free(frame_at(l.agent, FRAME_MOVE));
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
-	wait_until(moves_answered == 1 && connection_only()->state == CONNECTION_RESTING);
+	wait_until(moves_answered == 1 && connection_only()->now.state == CONNECTION_RESTING);
 	wait_until(!connection_only()->busy);
 	close(l.fd);
 }
@@ -219,7 +219,7 @@ START_TEST(it_goes_on_with_its_owner_in_another_process)
 	begin_compact(SOON);
 	successor_takes_over();
 	wait_until(d.rw->home.connections && !d.rw->home.connections->busy);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(50));
 	server_send(&l, TLS_APPLICATION_DATA, 60, 'A', FRAME_RESPONSE_BYTES);

@@ -58,7 +58,7 @@ START_TEST(a_last_answer_survives_a_client_that_is_still_sending)
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 9000, 1);
 	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
-	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	wait_until(connection_only()->now.state == CONNECTION_LINGERING);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 9000, 2); /* would make the kernel reset a closed socket */
 	client_expect(l.fd, record, sizeof record);
 	client_expect_fin(l.fd);
@@ -88,9 +88,9 @@ START_TEST(a_client_may_finish_an_upload_that_is_in_vain)
 	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
 	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
-	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	wait_until(connection_only()->now.state == CONNECTION_LINGERING);
 	send_on(8 << 20);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_LINGERING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_LINGERING);
 	client_expect(l.fd, record, sizeof record);
 	client_expect_fin(l.fd);
 	close(l.fd);
@@ -104,7 +104,7 @@ START_TEST(lingering_is_bounded_in_bytes)
 	connection_keep(&l, "sl", 1);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
 	client_expect_fin(l.fd);
-	connection_only()->discarded = DISCARD_CLIENT_MAX - (1u << 20);
+	connection_only()->now.discarded = DISCARD_CLIENT_MAX - (1u << 20);
 	send_on(2 << 20);
 	ck_assert_ptr_null(d.rw->home.connections);
 	close(l.fd);
@@ -116,7 +116,7 @@ START_TEST(a_client_that_never_began_a_handshake_has_less_time)
 	dispatcher_start(NULL);
 	l = (struct live_connection){ .fd = client_connect("sl") };
 	write_all(l.fd, "GET / HTTP/1.1\r\n\r\n", 18);
-	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_LINGERING);
+	wait_until(d.rw->home.connections && connection_only()->now.state == CONNECTION_LINGERING);
 	send_on(1 << 20);
 	ck_assert_ptr_null(d.rw->home.connections);
 	close(l.fd);
@@ -165,7 +165,7 @@ START_TEST(a_lingering_client_that_has_not_taken_all_is_reset)
 	for (int i = 0; i < 3; i++)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
-	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	wait_until(connection_only()->now.state == CONNECTION_LINGERING);
 	ck_assert_uint_gt(stream_pending(client), 0);
 	connection_end_by_operator(connection_only(), END_RESET);
 	wait_until(!d.rw->home.connections);
@@ -277,7 +277,7 @@ START_TEST(half_a_close_from_the_agent_leaves_the_other_half_open)
 	client_expect_fin(l.fd);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 300, 1);
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(300));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	close(l.fd);
 }
 END_TEST
@@ -378,7 +378,7 @@ START_TEST(an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later)
 	const uint64_t from_ms = now_ms();
 	struct fake_frame *f = frame_at(l.agent, FRAME_FINISH);
 	ck_assert_uint_eq(f->payload[0], END_IDLE_TIMEOUT);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	free(f);
 	ck_assert_int_eq(goodbye_say(&l), END_BACKEND_TIMEOUT);
 	ck_assert_uint_ge(now_ms() - from_ms, 2900);

@@ -21,14 +21,14 @@ static void keep_with_ticket(uint16_t version, uint8_t *ticket, uint16_t len)
 	l.server_records++;
 	l.write_sequence++;
 	live_say(&l, FRAME_KEPT, 0, CSSL__BACKEND_HALF__BACKEND_NONE, "copy of the handshake agent");
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_only()->now.state == CONNECTION_OWNED);
 	turn();
 }
 
 static void client_leave(void)
 {
 	close(l.fd);
-	wait_until(connection_only()->tail == TAIL_FIN);
+	wait_until(connection_only()->now.tail == TAIL_FIN);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
 	wait_until(!d.rw->home.connections);
 }

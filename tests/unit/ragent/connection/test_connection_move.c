@@ -62,7 +62,7 @@ START_TEST(a_hand_off_gives_the_affinity_agent_the_next_epoch_and_the_exact_posi
 	dispatcher_start(NULL);
 	connection_hand_off(&l);
 	struct connection *c = connection_only();
-	const int affinity = c->affinity_agent;
+	const int affinity = c->now.affinity_agent;
 	l.write_sequence = 4; /* OpenSSL sealed tickets before */
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
@@ -161,7 +161,7 @@ START_TEST(frames_of_an_old_stream_are_dropped_and_counted)
 	fake_agent_send(d.agents[old.agent], old.stream, FRAME_DATA, 0, record, sizeof record);
 	wait_until(counter_get(&d.rw->home.counters.frames_stale) == 2);
 	ck_assert_int_lt(read(l.fd, &byte, 1), 0); /* nothing came */
-	ck_assert_uint_eq(connection_only()->position.server_records, 1);
+	ck_assert_uint_eq(connection_only()->now.position.server_records, 1);
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0); /* and the link lives */
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.link_violations), 0);
 	read_some(l.fd, &byte, 1, &end);
@@ -200,7 +200,7 @@ START_TEST(a_refused_adopt_goes_back_to_the_frozen_owner_with_the_next_epoch)
 	cssl__link_ssl_id__free_unpacked(id, NULL);
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(60));
 	adopted_say(&l, 3);
-	ck_assert_int_eq(connection_only()->owner, l.handshake_agent);
+	ck_assert_int_eq(connection_only()->now.owner, l.handshake_agent);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.adopts_refused), 1);
 	close(l.fd);
 }
@@ -211,7 +211,7 @@ START_TEST(an_adopt_that_everybody_refuses_ends_it)
 	dispatcher_start(NULL);
 	connection_hand_off(&l);
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
-	for (unsigned i = 0; i < 20 && d.rw->home.connections->state == CONNECTION_ADOPTING + 0u; i++) {
+	for (unsigned i = 0; i < 20 && d.rw->home.connections->now.state == CONNECTION_ADOPTING + 0u; i++) {
 		cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 		refuse(CSSL__LINK_REFUSED__REASON__COPY_BAD);
 		turns(10);
@@ -297,7 +297,7 @@ END_TEST
 START_TEST(a_move_does_not_prolong_the_silence_before_it)
 {
 	begin_owned_within("  idle_timeout: 1h\n");
-	connection_only()->active_ms -= 3600 * 1000;
+	connection_only()->now.active_ms -= 3600 * 1000;
 	move_to(l.handshake_agent);
 	free(frame_at(l.agent, FRAME_MOVE));
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
@@ -320,8 +320,8 @@ START_TEST(a_move_that_the_owner_refuses_changes_nothing)
 	wait_until(moved.answers == 1);
 	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
 	ck_assert_str_eq(moved.reason, "the test says so");
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
-	ck_assert_uint_eq(connection_only()->epoch, 2);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
+	ck_assert_uint_eq(connection_only()->now.epoch, 2);
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
 	close(l.fd);
 }
@@ -345,7 +345,7 @@ START_TEST(a_move_that_is_not_answered_in_time_leaves_it_with_its_owner)
 	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
 	ck_assert_ptr_nonnull(strstr(moved.reason, "in time"));
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.moves_overdue), 1);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	ck_assert(!connection_may_move(connection_only()));
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
 	close(l.fd);
@@ -422,12 +422,12 @@ END_TEST
 START_TEST(the_last_epoch_is_kept_for_a_takeover)
 {
 	begin_owned();
-	connection_only()->epoch = UINT16_MAX - 1;
+	connection_only()->now.epoch = UINT16_MAX - 1;
 	move_to(l.handshake_agent);
 	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
 	ck_assert_str_eq(moved.reason, "its epochs are used up");
 	no_frame(FRAME_MOVE);
-	connection_only()->epoch = UINT16_MAX - 2;
+	connection_only()->now.epoch = UINT16_MAX - 2;
 	move_to(l.handshake_agent);
 	free(frame_at(l.agent, FRAME_MOVE));
 	close(l.fd);
@@ -456,7 +456,7 @@ START_TEST(a_move_to_a_lost_agent_is_not_begun)
 	wait_until(agents_up() == AGENTS - 1);
 	move_to(l.handshake_agent);
 	ck_assert_int_eq(moved.result.outcome, MOVE_UNAVAILABLE);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	close(l.fd);
 }
 END_TEST
@@ -482,11 +482,11 @@ START_TEST(a_copy_becomes_current_with_the_key_update_and_travels_with_the_next_
 	copy.sealed_copy = (ProtobufCBinaryData){ 6, (uint8_t *)"copy 2" };
 	fake_agent_say(d.agents[l.agent], l.stream, FRAME_COPY, &copy.base);
 	server_send(&l, TLS_APPLICATION_DATA, 50, 1, 0);
-	ck_assert_mem_eq(connection_only()->copies.current->data, "copy 1", 6);
-	ck_assert_ptr_nonnull(connection_only()->copies.pending);
+	ck_assert_mem_eq(connection_only()->now.copies.current->data, "copy 1", 6);
+	ck_assert_ptr_nonnull(connection_only()->now.copies.pending);
 	server_send(&l, TLS_APPLICATION_DATA, 22, 1, FRAME_LAST_OF_WRITE_GENERATION);
-	ck_assert_mem_eq(connection_only()->copies.current->data, "copy 2", 6);
-	ck_assert_ptr_null(connection_only()->copies.pending);
+	ck_assert_mem_eq(connection_only()->now.copies.current->data, "copy 2", 6);
+	ck_assert_ptr_null(connection_only()->now.copies.pending);
 	close(l.fd);
 }
 END_TEST
@@ -527,7 +527,7 @@ START_TEST(drained_bytes_count_per_stream)
 		free(f);
 	}
 	/* the handshake agent's records are not among them */
-	ck_assert_uint_le(a.drained, connection_only()->queued - RECORD_OF(100));
+	ck_assert_uint_le(a.drained, connection_only()->now.queued - RECORD_OF(100));
 	close(l.fd);
 }
 END_TEST

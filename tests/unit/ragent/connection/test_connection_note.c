@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_body.h"
+#include "ragent/connection/connection_life.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
@@ -21,17 +22,17 @@ static void begin(enum slot_state slot)
 static void end(void)
 {
 	connection_touch(&c);
-	connection_drop_note(&c);
-	sealed_blob_drop(&busy.download_former, &home.blocks);
+	note_drop(&busy.note, &home.blocks);
+	sealed_blob_drop(&busy.note.former, &home.blocks);
 	blocks_clear(&home.blocks);
 }
 
 static struct sealed_blob *set(const char *text)
 {
-	ck_assert_int_eq(connection_set_note(&c, (const uint8_t *)text, strlen(text)), 0);
-	ck_assert_uint_eq(busy.download->len, strlen(text));
-	ck_assert_mem_eq(busy.download->data, text, strlen(text));
-	return busy.download;
+	ck_assert_int_eq(note_set(&busy.note, &home.blocks, (const uint8_t *)text, strlen(text)), 0);
+	ck_assert_uint_eq(busy.note.current->len, strlen(text));
+	ck_assert_mem_eq(busy.note.current->data, text, strlen(text));
+	return busy.note.current;
 }
 
 START_TEST(the_last_one_counts)
@@ -39,8 +40,8 @@ START_TEST(the_last_one_counts)
 	begin(SLOT_VOID);
 	set("first");
 	set("second");
-	connection_drop_note(&c);
-	ck_assert_ptr_null(busy.download);
+	note_drop(&busy.note, &home.blocks);
+	ck_assert_ptr_null(busy.note.current);
 	end();
 }
 END_TEST
@@ -51,10 +52,10 @@ START_TEST(one_that_is_refused_changes_nothing)
 
 	begin(SLOT_FOLLOWED);
 	struct sealed_blob *first = set("first");
-	ck_assert_int_eq(connection_set_note(&c, much, sizeof much), CSSL_E_TOO_LONG);
-	ck_assert_int_eq(connection_set_note(&c, much, 0), CSSL_E_TOO_LONG);
-	ck_assert_ptr_eq(busy.download, first);
-	ck_assert_ptr_null(busy.download_former);
+	ck_assert_int_eq(note_set(&busy.note, &home.blocks, much, sizeof much), CSSL_E_TOO_LONG);
+	ck_assert_int_eq(note_set(&busy.note, &home.blocks, much, 0), CSSL_E_TOO_LONG);
+	ck_assert_ptr_eq(busy.note.current, first);
+	ck_assert_ptr_null(busy.note.former);
 	end();
 }
 END_TEST
@@ -64,15 +65,15 @@ START_TEST(one_that_a_valid_slot_names_stays_until_the_slot_names_another)
 	begin(SLOT_FOLLOWED);
 	struct sealed_blob *first = set("first");
 	struct sealed_blob *second = set("other");
-	ck_assert_ptr_eq(busy.download_former, first);
+	ck_assert_ptr_eq(busy.note.former, first);
 	set("third");
-	connection_drop_note(&c); /* no slot named those after the first */
-	ck_assert_ptr_eq(busy.download_former, first);
+	note_drop(&busy.note, &home.blocks); /* no slot named those after the first */
+	ck_assert_ptr_eq(busy.note.former, first);
 	ck_assert_mem_eq(first->data, "first", 5);
 	ck_assert_uint_eq(first->len, 5);
 	ck_assert_ptr_ne(first, second);
-	sealed_blob_drop(&busy.download_former, &home.blocks);
-	ck_assert_ptr_null(busy.download_former);
+	sealed_blob_drop(&busy.note.former, &home.blocks);
+	ck_assert_ptr_null(busy.note.former);
 	end();
 }
 END_TEST
@@ -81,9 +82,9 @@ START_TEST(one_that_is_dropped_stays_as_well)
 {
 	begin(SLOT_FOLLOWED);
 	struct sealed_blob *first = set("first");
-	connection_drop_note(&c);
-	ck_assert_ptr_null(busy.download);
-	ck_assert_ptr_eq(busy.download_former, first);
+	note_drop(&busy.note, &home.blocks);
+	ck_assert_ptr_null(busy.note.current);
+	ck_assert_ptr_eq(busy.note.former, first);
 	ck_assert_mem_eq(first->data, "first", 5);
 	end();
 }
@@ -95,10 +96,10 @@ START_TEST(it_counts_as_its_whole_block)
 
 	begin(SLOT_VOID);
 	holdings_init(&home.holdings, 4096);
-	ck_assert_int_eq(connection_set_note(&c, data, sizeof data), 0);
+	ck_assert_int_eq(note_set(&busy.note, &home.blocks, data, sizeof data), 0);
 	connection_weigh(&c);
 	ck_assert_uint_eq(busy.holding.len, 1024 + COARSE_STEP);
-	connection_drop_note(&c);
+	note_drop(&busy.note, &home.blocks);
 	connection_weigh(&c);
 	ck_assert_uint_eq(busy.holding.len, 0);
 	end();

@@ -18,14 +18,14 @@ START_TEST(behind_starttls_a_handshake_begins)
 	talk_greeted();
 	starttls();
 	client_expect(t.fd, READY, strlen(READY));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_HELLO);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.starttls_done), 1);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.preambles_under_way), 0);
 	ck_assert_uint_eq(handshake_limit_count(d.rw->home.preambles), 0);
 	client_send_record(t.fd, TLS_HANDSHAKE, 200, 1);
 	struct fake_frame *f = frame_anywhere(FRAME_OPEN, &agent);
 	wait_until(fake_agent_data_len(d.agents[agent], f->stream) == RECORD_OF(200));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_HANDSHAKING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_HANDSHAKING);
 	free(f);
 	free(frame_at(t.agent, FRAME_CLOSE)); /* the answer to the end in clear */
 	no_frame(FRAME_CLOSE);
@@ -41,9 +41,9 @@ START_TEST(a_handshake_has_its_time_from_starttls_on)
 	wait_until(connection_now_ms(connection_only()) >= until_ms);
 	starttls();
 	client_expect(t.fd, READY, strlen(READY));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_HELLO);
 	turns(5);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_HELLO);
 	wait_until(ended(END_HANDSHAKE_TIMEOUT) == 1);
 	close(t.fd);
 }
@@ -262,7 +262,7 @@ static void drain_times_out_in_mail(uint8_t flags_of_last_reply)
 	dispatcher_start(&mail);
 	talk_greeted();
 	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
-	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	wait_until(connection_only()->now.state == CONNECTION_RELAYED);
 	agent_says("250 2.1.0 Ok\r\n", flags_of_last_reply);
 	client_expect(t.fd, "250 2.1.0 Ok\r\n", 14);
 	agents_drain(d.shared.agents, t.agent, DRAIN_BY_OPERATOR, connection_now_ms(connection_only()), 50);
@@ -308,7 +308,7 @@ START_TEST(mail_in_clear_at_a_draining_agent_gets_its_421_at_end_timeout)
 	dispatcher_start(&(struct dispatcher_wish){ .listener = TIMED, .limits = "  idle_timeout: 1s\n" });
 	talk_greeted();
 	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
-	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	wait_until(connection_only()->now.state == CONNECTION_RELAYED);
 	agents_drain(d.shared.agents, t.agent, DRAIN_BY_OPERATOR, connection_now_ms(connection_only()), 60000);
 	mover_look(&d.rw->home.mover);
 	agent_told(END_SHUTTING_DOWN);
@@ -385,7 +385,7 @@ START_TEST(it_goes_on_in_another_process)
 	agent_hears("EHL");
 	agent_took(3);
 	successor_takes_over();
-	ck_assert_int_eq(connection_only()->state, CONNECTION_PREAMBLE);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_PREAMBLE);
 	ck_assert_uint_eq(handshake_limit_count(d.rw->home.preambles), 1);
 	client_says("O a\r\n");
 	agent_hears("O a\r\n");
@@ -397,7 +397,7 @@ START_TEST(it_goes_on_in_another_process)
 	agent_says(READY, WHOLE | FRAME_RECORDS_FOLLOW);
 	client_expect(t.fd, READY, strlen(READY));
 	successor_takes_over();
-	ck_assert_int_eq(connection_only()->state, CONNECTION_HELLO);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_HELLO);
 	client_says("EHLO inj\r\n");
 	expect_injection();
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ragent/connection/connection_stream.h"
 #include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
@@ -98,9 +99,9 @@ static void break_link(void)
 static void reattach(void)
 {
 	const struct connection *c = connection_only();
-	const struct frame_reattached told = {
-		.frame = c->account.frames + 1, .bytes = c->queued - c->account.base, .client_records = l.client_records
-	};
+	const struct frame_reattached told = { .frame = c->now.account.frames + 1,
+		.bytes = c->now.queued - c->now.account.base,
+		.client_records = l.client_records };
 	uint8_t payload[FRAME_REATTACHED_LEN];
 
 	frame_reattached_write(payload, &told);
@@ -128,7 +129,7 @@ START_TEST(a_broken_link_costs_a_connection_nothing)
 	reattach();
 	ck_assert_int_eq(state(), CONNECTION_OWNED);
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
-	ck_assert_uint_eq(connection_only()->epoch, 1);
+	ck_assert_uint_eq(connection_only()->now.epoch, 1);
 	close(l.fd);
 }
 END_TEST
@@ -144,10 +145,10 @@ START_TEST(frames_on_their_way_are_not_confirmed)
 	free(fake_agent_take(d.agents[l.agent], FRAME_ACCEPTED));
 	while (fake_agent_count(d.agents[l.agent], FRAME_ACCEPTED))
 		free(fake_agent_take(d.agents[l.agent], FRAME_ACCEPTED));
-	connection_acknowledge(connection_only());
+	connection_acknowledge(connection_only(), ACCEPTED_NOW);
 	struct fake_frame *f = frame_at(l.agent, FRAME_ACCEPTED);
 	ck_assert_int_eq(frame_accepted_read(&(struct frame){ .len = f->len, .payload = f->payload }, &a), 0);
-	ck_assert_uint_eq(a.received, connection_only()->account.frames);
+	ck_assert_uint_eq(a.received, connection_only()->now.account.frames);
 	free(f);
 	close(l.fd);
 }
@@ -171,14 +172,14 @@ END_TEST
 
 START_TEST(an_order_that_a_broken_link_cuts_off_is_reported_once)
 {
-	const int16_t owner = (lose_an_order(), connection_only()->owner);
+	const int16_t owner = (lose_an_order(), connection_only()->now.owner);
 
 	ck_assert_uint_eq(moved.answers, 1);
 	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
 	ck_assert_ptr_nonnull(strstr(moved.reason, "broke"));
 	reattach();
 	ck_assert_int_eq(state(), CONNECTION_OWNED);
-	ck_assert_int_eq(connection_only()->owner, owner);
+	ck_assert_int_eq(connection_only()->now.owner, owner);
 	ck_assert_uint_eq(moved.answers, 1);
 	close(l.fd);
 }

@@ -119,7 +119,7 @@ START_TEST(a_note_for_an_answer_goes_with_it)
 	consumed(3, 0, 0);
 	leave_download("sealed");
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
-	ck_assert_ptr_null(connection_only()->busy->download);
+	ck_assert_ptr_null(connection_only()->busy->note.current);
 	request(60);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_uint_eq(id->sealed_download.len, 0);
@@ -184,7 +184,7 @@ START_TEST(a_request_without_an_answer_waits_for_an_agent_to_come_up)
 	request(60);
 	consumed(3, 0, 0);
 	fake_agent_cut(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	no_frame(FRAME_SSL_ID);
 	fake_agent_ready(d.agents[l.agent], 1);
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1); /* the same agent, on another link */
@@ -256,13 +256,13 @@ START_TEST(what_is_sent_again_takes_the_room_of_what_comes)
 		request(16000);
 		consumed(3 + i, 0, 0);
 	}
-	ck_assert_int_eq(connection_only()->reading, CLIENT_READING);
+	ck_assert_int_eq(connection_only()->now.reading, CLIENT_READING);
 	forget(lose_owner());
-	ck_assert_int_eq(connection_only()->reading, CLIENT_PAUSED);
+	ck_assert_int_eq(connection_only()->now.reading, CLIENT_PAUSED);
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == 4 * RECORD_OF(16000));
 	adopted_say(&l, 3);
 	consumed(6, 0, 0);
-	ck_assert_int_eq(connection_only()->reading, CLIENT_READING);
+	ck_assert_int_eq(connection_only()->now.reading, CLIENT_READING);
 	close(l.fd);
 }
 END_TEST

@@ -88,10 +88,10 @@ START_TEST(a_hello_waits_where_the_last_agents_were_lost_together)
 {
 	lose_two();
 	fake_agent_cut(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_WAITING);
+	wait_until(connection_only()->now.state == CONNECTION_WAITING);
 	wait_until(agents_up() == 1);
 	free(frame_at(l.agent, FRAME_OPEN));
-	wait_until(connection_only()->state == CONNECTION_HANDSHAKING);
+	wait_until(connection_only()->now.state == CONNECTION_HANDSHAKING);
 	close(l.fd);
 }
 END_TEST
@@ -114,7 +114,7 @@ START_TEST(an_idle_connection_rests_and_the_next_record_wakes_it_elsewhere)
 	begin_owned();
 	int lost = l.agent;
 	fake_agent_die(d.agents[lost]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_resting), 1);
 	no_frame(FRAME_SSL_ID);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
@@ -137,7 +137,7 @@ START_TEST(a_resting_connection_waits_for_an_agent_to_come_up)
 	begin_owned();
 	for (unsigned i = 0; i < AGENTS; i++)
 		fake_agent_cut(d.agents[i]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	for (unsigned i = 0; i < AGENTS; i++)
 		fake_agent_ready(d.agents[i], 0);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
@@ -154,7 +154,7 @@ START_TEST(a_resting_connection_ends_in_order_when_the_client_leaves)
 {
 	begin_owned();
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	shutdown(l.fd, SHUT_WR);
 	client_expect_fin(l.fd);
 	close(l.fd);
@@ -186,7 +186,7 @@ START_TEST(a_tcp_connection_never_rests_without_an_agent_it_waits_for_one)
 		fake_agent_ready(d.agents[i], 0);
 	wait_until(agents_up() == 0);
 	fake_agent_cut(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	fake_agent_ready(d.agents[0], 1);
 	forget(ssl_id_take(&l, -1));
 	close(l.fd);
@@ -203,7 +203,7 @@ START_TEST(takeovers_wait_for_their_turn)
 		pace_delay_ms(&d.rw->home.takeovers, worker_now_ms(w));
 	uint64_t before_ms = worker_now_ms(w);
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 9); /* makes no difference */
 	forget(ssl_id_take(&l, -1));
 	ck_assert_uint_ge(worker_now_ms(w) - before_ms, 200);
@@ -237,7 +237,7 @@ START_TEST(a_client_that_left_when_only_the_lost_owner_knew_does_not_rest)
 {
 	begin_owned();
 	shutdown(l.fd, SHUT_WR);
-	wait_until(connection_only()->tail_told == TAIL_TOLD);
+	wait_until(connection_only()->now.tail_told == TAIL_TOLD);
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_fin(l.fd);
 	close(l.fd);
@@ -254,7 +254,7 @@ START_TEST(a_cut_answer_does_not_end_in_order_when_this_process_stops)
 	request(60);
 	consumed(3, 0, 0);
 	fake_agent_cut(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	ragent_worker_stop(d.rw, 100, on_stopped);
 	client_expect_reset(l.fd);
 	close(l.fd);
@@ -290,7 +290,7 @@ START_TEST(a_connection_without_a_copy_ends_with_its_agent)
 	l.client_records = 1;
 	l.write_sequence = 0;
 	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "");
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_only()->now.state == CONNECTION_OWNED);
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_reset(l.fd);
 	close(l.fd);
@@ -305,7 +305,7 @@ START_TEST(an_adopter_that_is_lost_leaves_it_resting_and_the_frozen_owner_is_det
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	fake_agent_die(d.agents[l.agent]);
 	free(frame_at(l.handshake_agent, FRAME_DETACH));
-	ck_assert_int_eq(connection_only()->state, CONNECTION_RESTING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_RESTING);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
 	ck_assert_uint_eq(id->epoch, 3); /* the lost one may have used epoch 2 */
@@ -341,7 +341,7 @@ START_TEST(two_streams_of_one_connection_on_one_lost_link_do_no_harm)
 	fake_agent_say(d.agents[l.agent], l.stream, FRAME_REFUSED, &r.base);
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, l.handshake_agent), NULL);
 	fake_agent_cut(d.agents[l.handshake_agent]); /* frozen and current were both there */
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	close(l.fd);
 }
 END_TEST

@@ -17,7 +17,7 @@ static void owner_lets_it_wait(void)
 {
 	consumed(2, 0, FRAME_CHECKPOINT | FRAME_CLIENT_WAITS);
 	wait_until(connection_client_waits(connection_only()));
-	ck_assert_int_eq(connection_only()->reading, CLIENT_PAUSED);
+	ck_assert_int_eq(connection_only()->now.reading, CLIENT_PAUSED);
 }
 
 /* It has an owner, which lets it wait. */
@@ -111,7 +111,7 @@ START_TEST(behind_a_bad_record_it_waits_too)
 
 	begin_owned();
 	ck_assert_int_eq(send(l.fd, no_record, sizeof no_record, 0), sizeof no_record);
-	wait_until(connection_only()->tail == TAIL_VIOLATION);
+	wait_until(connection_only()->now.tail == TAIL_VIOLATION);
 	owner_lets_it_wait();
 	close(l.fd);
 }
@@ -205,7 +205,7 @@ START_TEST(a_broken_link_does_not_let_it_wait)
 	owner_lets_it_wait();
 	say_more();
 	fake_agent_cut(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_REATTACHING);
+	wait_until(connection_only()->now.state == CONNECTION_REATTACHING);
 	wait_until(kept_len(&connection_only()->busy->kept) == RECORD_OF(60));
 	close(l.fd);
 }
@@ -229,7 +229,7 @@ START_TEST(it_is_not_idle_while_it_waits)
 	owner_lets_it_wait();
 	const uint64_t since_ms = now_ms();
 	wait_until(now_ms() > since_ms + 1300);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	consumed(2, 0, 0);
 	wait_until(!connection_client_waits(connection_only()));
 	const uint64_t again_ms = now_ms();

@@ -82,7 +82,7 @@ START_TEST(a_drain_lets_idle_connections_rest)
 	struct fake_frame *f = frame_at(l.agent, FRAME_DETACH);
 	ck_assert_uint_eq(f->stream, l.stream);
 	free(f);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_RESTING);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_RESTING);
 	wait_until(is_drained(l.agent));
 	ck_assert_uint_eq(report(l.agent).total, 1);
 	ck_assert_uint_eq(report(l.agent).rested, 1);
@@ -127,7 +127,7 @@ START_TEST(a_draining_agent_lost_before_its_successor_has_adopted_has_moved_the_
 	fake_agent_die(d.agents[from]);
 	wait_until(!connection_only()->busy->frozen.link);
 	adopted_say(&l, 2);
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_only()->now.state == CONNECTION_OWNED);
 	ck_assert_uint_eq(report(from).moved, 1);
 	close(l.fd);
 }
@@ -236,7 +236,7 @@ START_TEST(a_connection_is_not_handed_off_to_a_draining_agent)
 {
 	dispatcher_start(NULL);
 	connection_hand_off(&l);
-	int affinity = connection_only()->affinity_agent;
+	int affinity = connection_only()->now.affinity_agent;
 	drain(affinity, 10000);
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
@@ -270,7 +270,7 @@ START_TEST(after_undrain_nothing_leaves_and_nothing_ends)
 		turn();
 	no_frame(FRAME_MOVE);
 	no_frame(FRAME_FINISH);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	close(l.fd);
 }
 END_TEST
@@ -286,7 +286,7 @@ START_TEST(without_another_agent_idle_connections_rest_all_the_same)
 	hand_off(1);
 	wait_until(is_drained(l.agent));
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 5);
-	wait_until(connection_only()->attempts > 0);
+	wait_until(connection_only()->now.attempts > 0);
 	agents_undrain(d.shared.agents, l.agent);
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, 0), NULL);
 	close(l.fd);
@@ -360,7 +360,7 @@ START_TEST(an_owner_that_refuses_a_rest_is_asked_again_later)
 {
 	begin_resting();
 	refuse();
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_only()->now.state == CONNECTION_OWNED);
 	uint64_t refused_ms = now_ms();
 	move_of_cause(CSSL__CAUSE__CAUSE_REST);
 	ck_assert_uint_ge(now_ms(), refused_ms + 80);
@@ -372,7 +372,7 @@ START_TEST(an_owner_lost_while_it_freezes_leaves_a_resting_connection)
 {
 	begin_resting();
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	ck_assert_uint_eq(d.rw->home.mover.orders[MOVER_REST].under_way, 0);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 5);
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
@@ -389,7 +389,7 @@ static void stays_owned(void)
 	while (now_ms() < until_ms)
 		turn();
 	no_frame(FRAME_MOVE);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	close(l.fd);
 }
 
@@ -468,7 +468,7 @@ START_TEST(a_busy_connection_moves_where_it_belongs_or_stays)
 	refuse();
 	move_of_cause(CSSL__CAUSE__CAUSE_MOVE); /* in a later pass */
 	refuse();
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_only()->now.state == CONNECTION_OWNED);
 	close(l.fd);
 }
 END_TEST

@@ -35,27 +35,27 @@ static enum takeover decide(const struct facts *f)
 	struct busy_part busy = { .exposure.losses = (uint8_t)f->losses };
 	struct connection c = { .front = &front,
 		.busy = &busy,
-		.state = CONNECTION_OWNED,
-		.restarts = (uint8_t)f->restarts,
-		.server_side = (uint8_t)f->client };
+		.now.state = CONNECTION_OWNED,
+		.now.restarts = (uint8_t)f->restarts,
+		.now.server_side = (uint8_t)f->client };
 	const uint32_t sent = f->sent_records * (uint32_t)sizeof records / 2;
 	const uint64_t first = f->from_start == ALL_KEPT ? 0 : 3;
 
 	((struct sockaddr_in *)&lost.link)->sin_family = AF_INET;
 	((struct sockaddr_in *)&lost.link)->sin_addr.s_addr = htonl(0xc0000201);
 	agreed.protocol_version = f->protocol_version;
-	c.agreed = f->protocol_version ? &agreed : NULL;
-	c.copies.current = f->copy == HAS_COPY ? &blob : NULL;
-	busy.download = f->note == HAS_NOTE ? &blob : NULL;
+	c.now.agreed = f->protocol_version ? &agreed : NULL;
+	c.now.copies.current = f->copy == HAS_COPY ? &blob : NULL;
+	busy.note.current = f->note == HAS_NOTE ? &blob : NULL;
 	busy.kept = (struct kept){ .data = records,
 		.sent = sent,
 		.end = sent + f->unsent_records * (uint32_t)sizeof records / 2,
 		.first_record = first,
 		.consumed_record = first,
 		.next_record = first + f->sent_records + f->unsent_records };
-	c.position.stage = (uint8_t)f->stage;
-	c.position.response = (uint8_t)f->response;
-	c.position.server_records = f->server_records;
+	c.now.position.stage = (uint8_t)f->stage;
+	c.now.position.response = (uint8_t)f->response;
+	c.now.position.server_records = f->server_records;
 	return takeover_decide(&c, &lost);
 }
 

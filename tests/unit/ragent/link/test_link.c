@@ -69,7 +69,7 @@ START_TEST(a_silent_agent_is_suspect_then_lost)
 	fake_agent_silent(d.agents[l.agent]);
 	wait_until(link_state(silent) == LINK_SUSPECT);
 	ck_assert_uint_eq(agents_up(), AGENTS - 1);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	wait_until(counter_get(&d.rw->home.counters.links_lost) == 1);
 	close(l.fd);
 }

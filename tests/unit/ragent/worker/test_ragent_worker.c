@@ -31,7 +31,7 @@ START_TEST(stopping_waits_for_an_answer_under_way)
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);
 	ragent_worker_stop(d.rw, 10000, on_closed);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 8, FRAME_RESPONSE_BYTES);
-	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert_int_eq(connection_only()->now.state, CONNECTION_OWNED);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 9, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
 	ck_assert_int_eq(goodbye_say(&l), END_SHUTTING_DOWN);
 	client_expect_fin(l.fd);
@@ -107,7 +107,7 @@ START_TEST(stopping_ends_resting_connections)
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	adopted_say(&l, 2);
 	fake_agent_die(d.agents[l.agent]);
-	wait_until(connection_only()->state == CONNECTION_RESTING);
+	wait_until(connection_only()->now.state == CONNECTION_RESTING);
 	ragent_worker_stop(d.rw, 10000, on_closed);
 	client_expect_fin(l.fd);
 	close(l.fd);

@@ -9,7 +9,7 @@
 
 #include "net/audit.h"
 #include "proto/error.h"
-#include "ragent/connection/position.h"
+#include "ragent/connection/ownership/position.h"
 
 static struct fake_carrier *of(struct carrier *carrier)
 {

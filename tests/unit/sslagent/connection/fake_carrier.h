@@ -8,8 +8,8 @@
 #ifndef CSSL_TESTS_UNIT_SSLAGENT_FAKE_CARRIER_H
 #define CSSL_TESTS_UNIT_SSLAGENT_FAKE_CARRIER_H
 
-#include "ragent/connection/copies.h"
-#include "ragent/connection/position.h"
+#include "ragent/connection/ownership/copies.h"
+#include "ragent/connection/ownership/position.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/service/sealed_note.h"
 

@@ -1,0 +1,24 @@
+/* connection_states.h: the state of a connection: which follow each other, how long it may be in each, and what happens
+ * when that time is over. All changes of state go through connection_to(), which checks, counts and logs them.
+ */
+#ifndef CSSL_RAGENT_CONNECTION_STATES_H
+#define CSSL_RAGENT_CONNECTION_STATES_H
+
+#include "ragent/connection/connection_body.h"
+
+/* The drawing in connection.h has to allow it. */
+void connection_to(struct connection *c, enum connection_state to);
+/* Add @by (1 or -1) to the gauge of this state, if there is one. */
+void connection_count_state(struct connection *c, enum connection_state state, int by);
+/* Has its handshake begun and not ended? */
+bool connection_shakes_hands(const struct connection *c);
+
+/* Set the longest time that it may wait in its state. */
+void connection_arm_deadline(struct connection *c);
+void connection_deadline_is_over(struct deadline *d); /* connection.deadline */
+
+/* Count it for @agent, and no longer for the agent before. NO_AGENT: for none. */
+void connection_assign(struct connection *c, int agent);
+void connection_handshake_at(struct connection *c, int agent);
+
+#endif
