@@ -10,7 +10,7 @@
 #include "net/address.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 

@@ -20,7 +20,7 @@
 
 #include "net/container_of.h"
 #include "net/newcomers.h"
-#include "sslagent/cluster/broadcast_receiver.h"
+#include "sslagent/cluster/broadcast/broadcast_receiver.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/cluster/cluster_thread.h"
 #include "sslagent/sessions/connections_seen.h"
@@ -30,7 +30,7 @@
 #include "sslagent/cluster/revocations.h"
 #include "sslagent/sessions/live_table.h"
 #include "sslagent/sessions/recent.h"
-#include "sslagent/cluster/sending_keys.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/sessions/store.h"
 #include "sslagent/sessions/ticket_keys.h"
 #include "sslagent/sessions/tombstones.h"

@@ -1,11 +1,10 @@
 /* cluster_thread.c: datagrams leave at the end of the loop turn, so that the messages of one turn share them. */
 #include "sslagent/cluster/cluster_thread.h"
 
-#include <openssl/crypto.h>
 #include <unistd.h>
 
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/cluster/cluster_internal.h"
 #include "sslagent/counters.h"
 
@@ -33,19 +32,6 @@ static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *dat
 	}
 	count_by(COUNT_DATAGRAMS_SENT, sent);
 	count_by(COUNT_DATAGRAM_BYTES_SENT, sent * len);
-}
-
-static void use_newest_key(struct cluster_thread *t)
-{
-	struct sending_keys *keys = t->cluster->sending;
-	struct sending_key key;
-
-	if (broadcast_sender_key_generation(t->sender) == sending_keys_generation(keys))
-		return;
-	sending_keys_current(keys, &key);
-	if (key.generation != broadcast_sender_key_generation(t->sender))
-		broadcast_sender_use_key(t->sender, &key); /* without memory the old key stays until the next turn */
-	OPENSSL_cleanse(&key, sizeof key);
 }
 
 static uint64_t dropped(const struct cluster_thread *t)
@@ -79,6 +65,7 @@ int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned in
 		.ring = ring_len(c),
 		.streams = c->placement ? c->agent_count : 0,
 		.self = c->self_index,
+		.keys = c->sending,
 		.emit = on_emit,
 		.ctx = t,
 	};
@@ -89,10 +76,7 @@ int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned in
 	t->flush.fn = on_flush;
 	pthread_mutex_init(&t->lock, NULL);
 	t->sender = broadcast_sender_create(&conf);
-	if (!t->sender)
-		return CSSL_E_NO_MEMORY;
-	use_newest_key(t);
-	return 0;
+	return t->sender ? 0 : CSSL_E_NO_MEMORY;
 }
 
 void cluster_thread_destroy(struct cluster_thread *t)
@@ -183,7 +167,6 @@ static void make_ready(struct cluster_thread *t, Cssl__BroadcastMessage *m)
 {
 	if (m->made_ms == 0)
 		m->made_ms = cluster_now_ms();
-	use_newest_key(t);
 	worker_at_turn_end(t->worker, &t->flush);
 }
 
@@ -214,10 +197,11 @@ void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *chall
 	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROOF,
 		.proof = &proof };
 
-	make_ready(t, &m); /* the proof leaves under the key that its marks are for */
+	make_ready(t, &m);
+	const uint32_t generation =
+		broadcast_sender_renew_key(t->sender); /* the proof leaves under it: keys roll here */
 	for (unsigned i = 0; i < threads; i++) {
-		struct broadcast_mark mark = broadcast_sender_mark(
-			t->cluster->threads[i].sender, to, broadcast_sender_key_generation(t->sender));
+		struct broadcast_mark mark = broadcast_sender_mark(t->cluster->threads[i].sender, to, generation);
 
 		counters[i] = mark.next_counter;
 		highest[i] = mark.highest;

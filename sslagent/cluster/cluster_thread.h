@@ -13,7 +13,7 @@
 #include "net/timer.h"
 #include "net/udp.h"
 #include "net/worker.h"
-#include "sslagent/cluster/broadcast_sender.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster.h"
 
 /* Something to do on another thread. Embedded. Exactly one of the two is called: run, on that thread; or drop, on any

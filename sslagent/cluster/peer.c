@@ -11,7 +11,7 @@
 #include "net/error_text.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
 
@@ -125,13 +125,22 @@ static void send_key(struct peer *p, const struct sending_key *key, bool current
 	peer_send(p, &m);
 }
 
+/* The current key only to a peer that has none yet. */
+enum keys_to_send { KEYS_ALL, KEYS_NEXT };
+
+static void send_sending_keys(struct peer *p, enum keys_to_send which)
+{
+	struct sending_key keys[2];
+	unsigned count = sending_keys_list(p->cluster->sending, keys);
+
+	for (unsigned i = which == KEYS_ALL ? 0 : 1; i < count; i++)
+		send_key(p, &keys[i], i == 0);
+	OPENSSL_cleanse(keys, sizeof keys);
+}
+
 void peer_send_next_key(struct peer *p)
 {
-	struct sending_key key;
-
-	if (sending_keys_next(p->cluster->sending, &key) == 0)
-		send_key(p, &key, false);
-	OPENSSL_cleanse(&key, sizeof key);
+	send_sending_keys(p, KEYS_NEXT);
 }
 
 void peer_send_ticket_keys(struct peer *p)
@@ -154,18 +163,6 @@ void peer_send_ticket_keys(struct peer *p)
 	if (message.n_key > 0)
 		peer_send(p, &m);
 	OPENSSL_cleanse(keys, sizeof keys);
-}
-
-/* Sending keys, ticket keys. */
-static void send_keys(struct peer *p)
-{
-	struct sending_key key;
-
-	sending_keys_current(p->cluster->sending, &key);
-	send_key(p, &key, true);
-	OPENSSL_cleanse(&key, sizeof key);
-	peer_send_next_key(p);
-	peer_send_ticket_keys(p);
 }
 
 void peer_send_status(struct peer *p)
@@ -311,7 +308,8 @@ static void peer_up(struct peer *p)
 	log_event(LOG_INFO, NULL, "peer up", "peer=%s by=%s boot=%016" PRIx64, p->conf->name,
 		peer_link_passes_fds(p->link) ? "unix" : "tcp", hello->boot_id);
 	ping(p, now_ms);
-	send_keys(p);
+	send_sending_keys(p, KEYS_ALL);
+	peer_send_ticket_keys(p);
 	peer_send_status(p);
 	snapshot_give_tombstones(p);
 	update_flags(p);

@@ -11,7 +11,7 @@
 #include "net/log.h"
 #include "net/mutant.h"
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 

@@ -93,7 +93,7 @@ static void open_link(void)
 		.protection = LINK_TRUSTED,
 		.aead = aead_preferred(),
 		.name = "a",
-		.boot_id = 77,
+		.boot_id = LONE_PEER_BOOT,
 		.workers = 1 };
 	struct peer_link_conf link_conf = peer_link_conf_of(cluster, &ops, NULL);
 	struct sockaddr_un from = { .sun_family = AF_UNIX };

@@ -5,6 +5,8 @@
 
 #include "sslagent/cluster/peer.h"
 
+#define LONE_PEER_BOOT 77u
+
 /* The peer, with its link open, whatever the last input did to it. */
 struct peer *lone_cluster_peer(void);
 /* Let the loop do all that is due, and read the bytes that were sent to the fuzzer. */

@@ -25,7 +25,8 @@ WALLS = {
         "": set(),  # counters.h
         "tls": {""},
         "sessions": {"", "tls"},
-        "cluster": {"", "tls", "sessions"},
+        "cluster": {"", "tls", "sessions", "cluster/broadcast"},
+        "cluster/broadcast": {"", "sessions"},  # no links, no sockets
         "service": {""},
         "service/h2": {"", "service"},
         "service/http": {"", "service"},

@@ -1,6 +1,6 @@
 /* broadcast_sender.c: it fills one datagram for each stream, and one of words, for all agents or for one. It packs a
  * numbered message once for each stream, into its place in the ring, and copies it from there. */
-#include "sslagent/cluster/broadcast_sender.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 
 #include <assert.h>
 #include <openssl/crypto.h>
@@ -11,7 +11,7 @@
 #include "net/secret.h"
 #include "proto/datagram.h"
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/object_memory.h"
 
@@ -88,6 +88,7 @@ struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_c
 		broadcast_sender_destroy(s);
 		return NULL;
 	}
+	broadcast_sender_renew_key(s);
 	return s;
 }
 
@@ -110,12 +111,12 @@ void broadcast_sender_destroy(struct broadcast_sender *s)
 }
 
 /* The stream that agent @to hears. */
-static const struct stream *heard_by(const struct broadcast_sender *s, int to)
+static const struct stream *sender_stream(const struct broadcast_sender *s, int to)
 {
 	return &s->streams[s->conf.streams > 0 ? to : 0];
 }
 
-static void mark(struct broadcast_sender *s)
+static void sender_mark(struct broadcast_sender *s)
 {
 	uint64_t next = s->counter + 1;
 
@@ -126,7 +127,7 @@ static void mark(struct broadcast_sender *s)
 struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, int to, uint32_t key_generation)
 {
 	uint64_t sealed = atomic_load_explicit(&s->sealed, memory_order_acquire);
-	struct broadcast_mark m = { 0, atomic_load_explicit(&heard_by(s, to)->highest, memory_order_acquire) };
+	struct broadcast_mark m = { 0, atomic_load_explicit(&sender_stream(s, to)->highest, memory_order_acquire) };
 
 	if (sealed >> COUNTER_BITS == key_generation)
 		m.next_counter = sealed & COUNTER_MASK;
@@ -135,8 +136,7 @@ struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, in
 	return m;
 }
 
-/* Mark the counter as used before the datagram leaves. */
-static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
+static void filling_seal(struct broadcast_sender *s, struct filling *f)
 {
 	struct datagram_header header = { .worker = s->conf.worker, .boot_id = s->conf.boot_id };
 	uint8_t datagram[DATAGRAM_MAX];
@@ -144,12 +144,10 @@ static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
 
 	if (f->len == 0)
 		return;
-	if (s->conf.emit_payload) {
-		s->conf.emit_payload(s->conf.ctx, f->what, f->to, f->payload, f->len);
-	} else if (s->key) {
+	if (s->key) {
 		header.key_id = datagram_key_id(s->key);
 		header.counter = ++s->counter;
-		mark(s);
+		sender_mark(s); /* before the datagram leaves: a proof never names a counter that was used */
 		len = datagram_seal(s->key, &header, f->payload, f->len, datagram, sizeof datagram);
 		if (len > 0) {
 			count(COUNT_DATAGRAMS_SEALED);
@@ -166,59 +164,66 @@ void broadcast_sender_flush(struct broadcast_sender *s)
 		struct stream *stream = s->filled;
 
 		s->filled = stream->next_filled;
-		seal_and_emit(s, &stream->filling);
+		filling_seal(s, &stream->filling);
 	}
-	seal_and_emit(s, &s->words);
+	filling_seal(s, &s->words);
 }
 
-int broadcast_sender_use_key(struct broadcast_sender *s, const struct sending_key *key)
+static void sender_use_key(struct broadcast_sender *s, const struct sending_key *key)
 {
 	struct datagram_key *fresh = datagram_key_create(key->id, key->aead, key->secret);
 
 	if (!fresh)
-		return CSSL_E_CRYPTO;
+		return;
 	assert(key->generation > s->generation && key->generation < 1u << (64 - COUNTER_BITS));
 	broadcast_sender_flush(s);
 	datagram_key_destroy(s->key);
 	s->key = fresh;
 	s->generation = key->generation;
 	s->counter = 0;
-	mark(s);
-	return 0;
+	sender_mark(s);
 }
 
-uint32_t broadcast_sender_key_generation(const struct broadcast_sender *s)
+uint32_t broadcast_sender_renew_key(struct broadcast_sender *s)
 {
+	struct sending_key keys[2];
+
+	if (s->generation == sending_keys_generation(s->conf.keys))
+		return s->generation;
+	sending_keys_list(s->conf.keys, keys);
+	if (keys[0].generation != s->generation)
+		sender_use_key(s, &keys[0]);
+	OPENSSL_cleanse(keys, sizeof keys);
 	return s->generation;
 }
 
 /* Room for @len more bytes. */
-static uint8_t *room(struct broadcast_sender *s, struct filling *f, size_t len)
+static uint8_t *filling_room(struct broadcast_sender *s, struct filling *f, size_t len)
 {
 	if (f->len + len > sizeof f->payload)
-		seal_and_emit(s, f);
+		filling_seal(s, f);
 	f->len += len;
 	return f->payload + f->len - len;
 }
 
-static uint8_t *room_for_object(struct broadcast_sender *s, struct stream *stream, size_t len)
+static uint8_t *sender_room_for_object(struct broadcast_sender *s, struct stream *stream, size_t len)
 {
 	if (stream->filling.len == 0) {
 		stream->next_filled = s->filled;
 		s->filled = stream;
 	}
-	return room(s, &stream->filling, len);
+	return filling_room(s, &stream->filling, len);
 }
 
-static uint8_t *room_for_words(struct broadcast_sender *s, int to, size_t len)
+static uint8_t *sender_room_for_words(struct broadcast_sender *s, int to, size_t len)
 {
 	if (s->words.to != to)
-		seal_and_emit(s, &s->words);
+		filling_seal(s, &s->words);
 	s->words.to = to;
-	return room(s, &s->words, len);
+	return filling_room(s, &s->words, len);
 }
 
-static void keep(struct broadcast_sender *s, struct stream *stream, const Cssl__BroadcastMessage *m, size_t len)
+static void stream_keep(struct broadcast_sender *s, struct stream *stream, const Cssl__BroadcastMessage *m, size_t len)
 {
 	struct kept *k = &stream->ring[m->number % s->conf.ring];
 
@@ -242,9 +247,9 @@ static int stream_number(struct broadcast_sender *s, struct stream *stream, Cssl
 		return CSSL_E_TOO_LONG;
 	}
 	stream->number = m->number;
-	keep(s, stream, m, len);
+	stream_keep(s, stream, m, len);
 	k = &stream->ring[m->number % s->conf.ring];
-	to = room_for_object(s, stream, len);
+	to = sender_room_for_object(s, stream, len);
 	if (k->message)
 		memcpy(to, k->message, len);
 	else
@@ -259,6 +264,7 @@ int broadcast_sender_number(struct broadcast_sender *s, int to, Cssl__BroadcastM
 	int r = 0;
 
 	assert(to == BROADCAST_ALL || (to >= 0 && (unsigned)to < s->conf.streams));
+	broadcast_sender_renew_key(s);
 	if (to != BROADCAST_ALL || s->conf.streams == 0)
 		return stream_number(s, &s->streams[to == BROADCAST_ALL ? 0 : to], m);
 	for (unsigned i = 0; !r && i < s->stream_count; i++)
@@ -273,11 +279,12 @@ int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__Broadca
 
 	if (len > DATAGRAM_PAYLOAD_MAX)
 		return CSSL_E_TOO_LONG;
-	broadcast_message_write(m, room_for_words(s, to, len));
+	broadcast_sender_renew_key(s);
+	broadcast_message_write(m, sender_room_for_words(s, to, len));
 	return 0;
 }
 
-static void say_forgotten(struct broadcast_sender *s, int to, uint64_t below, int64_t now_ms)
+static void sender_say_forgotten(struct broadcast_sender *s, int to, uint64_t below, int64_t now_ms)
 {
 	Cssl__Forgotten forgotten = { MESSAGE(forgotten), .worker = s->conf.worker, .below = below };
 	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = now_ms,
@@ -287,7 +294,7 @@ static void say_forgotten(struct broadcast_sender *s, int to, uint64_t below, in
 }
 
 /* The first number that is still in the ring. */
-static uint64_t oldest_kept(
+static uint64_t stream_oldest_kept(
 	const struct broadcast_sender *s, const struct stream *stream, uint64_t first, uint64_t last)
 {
 	uint64_t oldest = stream->number >= s->conf.ring ? stream->number - s->conf.ring + 1 : 1;
@@ -300,20 +307,20 @@ static uint64_t oldest_kept(
 
 void broadcast_sender_repeat(struct broadcast_sender *s, int to, uint64_t first, uint64_t last, int64_t now_ms)
 {
-	const struct stream *stream = heard_by(s, to);
+	const struct stream *stream = sender_stream(s, to);
 	uint64_t oldest;
 
 	if (last > stream->number)
 		last = stream->number;
-	oldest = oldest_kept(s, stream, first, last);
+	oldest = stream_oldest_kept(s, stream, first, last);
 	if (first < oldest) {
-		say_forgotten(s, to, oldest, now_ms);
+		sender_say_forgotten(s, to, oldest, now_ms);
 		first = oldest;
 	}
 	for (unsigned repeated = 0; first <= last && repeated < REPEAT_MAX; repeated++) {
 		const struct kept *k = &stream->ring[first++ % s->conf.ring];
 
-		memcpy(room_for_words(s, to, k->len), k->message, k->len);
+		memcpy(sender_room_for_words(s, to, k->len), k->message, k->len);
 		count(COUNT_OBJECTS_REPEATED);
 	}
 }

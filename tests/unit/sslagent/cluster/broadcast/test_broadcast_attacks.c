@@ -2,9 +2,9 @@
 #include <check.h>
 #include <string.h>
 
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "tests/unit/sslagent/suite_of.h"
-#include "tests/unit/sslagent/cluster/virtual_network.h"
+#include "tests/unit/sslagent/cluster/broadcast/virtual_network.h"
 #include "tests/unit/unit.h"
 
 static const struct vnet_quality perfect = { 0 };

@@ -1,5 +1,5 @@
 /* sending_keys.c: two keys in guarded memory, and the confirmations of each peer. */
-#include "sslagent/cluster/sending_keys.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 
 #include <pthread.h>
 #include <sodium.h>
@@ -21,7 +21,7 @@ struct sending_keys {
 	} confirmed[];
 };
 
-static void key_make(struct sending_key *key, uint32_t generation)
+static void sending_key_make(struct sending_key *key, uint32_t generation)
 {
 	key->generation = generation;
 	key->aead = aead_preferred();
@@ -46,7 +46,7 @@ struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms)
 	pthread_mutex_init(&k->lock, NULL);
 	k->peers = peers;
 	k->current_ms = now_ms;
-	key_make(&k->secrets->current, 1);
+	sending_key_make(&k->secrets->current, 1);
 	atomic_store(&k->generation, 1);
 	return k;
 }
@@ -65,27 +65,23 @@ uint32_t sending_keys_generation(const struct sending_keys *k)
 	return atomic_load_explicit(&((struct sending_keys *)k)->generation, memory_order_acquire);
 }
 
-void sending_keys_current(struct sending_keys *k, struct sending_key *out)
+unsigned sending_keys_list(struct sending_keys *k, struct sending_key out[static 2])
 {
 	pthread_mutex_lock(&k->lock);
-	*out = k->secrets->current;
+	out[0] = k->secrets->current;
+	out[1] = k->secrets->next;
 	pthread_mutex_unlock(&k->lock);
+	return out[1].generation != 0 ? 2 : 1;
 }
 
 int sending_keys_roll(struct sending_keys *k, int64_t now_ms)
 {
 	if (k->secrets->next.generation != 0)
 		return CSSL_E_BUSY;
-	key_make(&k->secrets->next, k->secrets->current.generation + 1);
+	pthread_mutex_lock(&k->lock);
+	sending_key_make(&k->secrets->next, k->secrets->current.generation + 1);
+	pthread_mutex_unlock(&k->lock);
 	k->next_ms = now_ms;
-	return 0;
-}
-
-int sending_keys_next(struct sending_keys *k, struct sending_key *out)
-{
-	if (k->secrets->next.generation == 0)
-		return CSSL_E_NOT_FOUND;
-	*out = k->secrets->next;
 	return 0;
 }
 
@@ -112,7 +108,8 @@ bool sending_keys_held_by(const struct sending_keys *k, unsigned peer)
 	return k->confirmed[peer].current == k->secrets->current.id;
 }
 
-static bool all_confirmed(const struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx)
+static bool sending_keys_all_confirmed(
+	const struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx)
 {
 	for (unsigned peer = 0; peer < k->peers; peer++)
 		if (waits_for(ctx, peer) && k->confirmed[peer].next != k->secrets->next.id)
@@ -124,7 +121,7 @@ bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsig
 {
 	if (k->secrets->next.generation == 0)
 		return false;
-	if (now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS && !all_confirmed(k, waits_for, ctx))
+	if (now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS && !sending_keys_all_confirmed(k, waits_for, ctx))
 		return false;
 	pthread_mutex_lock(&k->lock);
 	k->secrets->current = k->secrets->next;

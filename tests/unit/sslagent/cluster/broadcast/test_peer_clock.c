@@ -1,5 +1,5 @@
 /* test_peer_clock.c: facts of how far a peer's clock is from ours. */
-#include "sslagent/cluster/peer_clock.h"
+#include "sslagent/cluster/broadcast/peer_clock.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 

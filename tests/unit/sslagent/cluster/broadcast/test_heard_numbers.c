@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sslagent/cluster/heard.h"
+#include "sslagent/cluster/broadcast/heard_numbers.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 

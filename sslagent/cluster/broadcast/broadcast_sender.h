@@ -1,18 +1,19 @@
 /* broadcast_sender.h: the datagrams of one thread of this agent to the other agents. It numbers objects, keeps the last
- * ones in a ring to repeat them, packs messages into datagrams and seals these. Bytes leave through emit(). It has no
- * socket and no clock.
+ * ones in a ring to repeat them, packs messages into datagrams and seals these. It is a part of its own because it has
+ * no socket and no clock: bytes leave through emit().
  *
  * Objects are numbered in one stream that all agents hear. Where each object is for some agents only, each agent has a
  * stream of its own, so that an object for another agent makes no gap. A receiver sees no difference.
  *
  * One thread uses it; any thread may call broadcast_sender_mark(). All senders of a process seal under its one sending
- * key. Each sender has its own counters, which start again with each key.
+ * key (sending_keys.h). It looks for a newer one at each message. Each sender has its own counters, which start again
+ * with each key.
  */
 #ifndef CSSL_SSLAGENT_BROADCAST_SENDER_H
 #define CSSL_SSLAGENT_BROADCAST_SENDER_H
 
-#include "proto/aead.h"
 #include "proto/broadcast.pb-c.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 
 struct broadcast_sender;
 
@@ -24,30 +25,22 @@ enum datagram_of { DATAGRAM_OF_OBJECTS, DATAGRAM_OF_WORDS };
 struct broadcast_sender_conf {
 	uint16_t worker;
 	uint64_t boot_id;
-	unsigned ring;    /* objects kept of each stream */
-	unsigned streams; /* 0: one for all; else one for each agent, 0..streams-1 */
-	unsigned self;    /* index of the stream that no agent hears */
+	unsigned ring;             /* objects kept of each stream */
+	unsigned streams;          /* 0: one for all; else one for each agent, 0..streams-1 */
+	unsigned self;             /* index of the stream that no agent hears */
+	struct sending_keys *keys; /* outlives the sender */
 	/* A sealed datagram for agent @to, or BROADCAST_ALL. */
 	void (*emit)(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len);
-	/* For units: called in the place of emit, with the payload in clear. Needs no key. May be NULL. */
-	void (*emit_payload)(void *ctx, enum datagram_of what, int to, const uint8_t *payload, size_t len);
 	void *ctx;
 };
 
-/* It cannot seal before broadcast_sender_use_key(). NULL: out of memory. */
+/* NULL: out of memory. */
 struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_conf *conf);
 void broadcast_sender_destroy(struct broadcast_sender *s);
 
-/* Seal under this key from now on. Earlier messages leave under the old key. @generation counts the keys of the
- * process, from 1. 0 or negative: the old key stays. */
-struct sending_key {
-	uint32_t generation;
-	uint64_t id;
-	enum aead aead;
-	uint8_t secret[AEAD_SECRET_LEN];
-};
-int broadcast_sender_use_key(struct broadcast_sender *s, const struct sending_key *key);
-uint32_t broadcast_sender_key_generation(const struct broadcast_sender *s);
+/* Use the newest key. Earlier messages leave under the old key. Returns the generation of the key under which the next
+ * message leaves: without memory the old key stays. */
+uint32_t broadcast_sender_renew_key(struct broadcast_sender *s);
 
 /* Number @m (its number is set), keep it, and send it to all, or to agent @to where @to has a stream. 0;
  * CSSL_E_TOO_LONG: it does not fit a datagram and got no number. */

@@ -1,5 +1,5 @@
 /* peer_clock.c: keeps the best bound, and loosens it with its age, because clocks drift. */
-#include "sslagent/cluster/peer_clock.h"
+#include "sslagent/cluster/broadcast/peer_clock.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
-/* heard.c: a table of keys by their random ids; a sorted array of runs of missing numbers. */
-#include "sslagent/cluster/heard.h"
+/* heard_numbers.c: a sorted array of runs of missing numbers. */
+#include "sslagent/cluster/broadcast/heard_numbers.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -7,55 +7,6 @@
 #include <string.h>
 
 #include "net/array.h"
-#include "net/container_of.h"
-
-/* --- keys --- */
-
-struct heard_key *heard_keys_find(const struct table *keys, uint64_t id)
-{
-	struct table_link *link = table_first(keys, id);
-
-	return link ? container_of(link, struct heard_key, link) : NULL;
-}
-
-static void key_free(struct heard_key *k)
-{
-	datagram_key_destroy(k->key);
-	free(k);
-}
-
-struct heard_key *heard_keys_add(
-	struct table *keys, unsigned sender, unsigned workers, uint64_t id, enum aead aead, const uint8_t *secret)
-{
-	struct heard_key *k = NULL;
-
-	if (!heard_keys_find(keys, id))
-		k = calloc(1, sizeof *k + (workers + 1) * sizeof(struct replay_window));
-	if (!k)
-		return NULL;
-	k->sender = sender;
-	k->workers = workers;
-	k->key = datagram_key_create(id, aead, secret);
-	if (k->key && table_add(keys, &k->link, id) == 0)
-		return k;
-	key_free(k);
-	return NULL;
-}
-
-void heard_keys_remove(struct table *keys, struct heard_key *k)
-{
-	table_remove(keys, &k->link);
-	key_free(k);
-}
-
-void heard_key_prove(struct heard_key *k, const uint64_t *first)
-{
-	for (unsigned worker = 0; worker <= k->workers; worker++)
-		replay_window_init(&k->windows[worker], first ? first[worker] : 0);
-	k->state = KEY_PROVEN;
-}
-
-/* --- numbers --- */
 
 void heard_numbers_clear(struct heard_numbers *h)
 {
@@ -63,7 +14,7 @@ void heard_numbers_clear(struct heard_numbers *h)
 	*h = (struct heard_numbers){ 0 };
 }
 
-static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
+static void numbers_remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 {
 	if (count == 0) /* there may be no array at all */
 		return;
@@ -72,7 +23,7 @@ static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 }
 
 /* Room for one more run. If there is none, the first two runs become one: a sender forgets the oldest numbers first. */
-static void make_room(struct heard_numbers *h)
+static void numbers_make_room(struct heard_numbers *h)
 {
 	bool is_full = h->missing_count == MISSING_RUNS_MAX;
 
@@ -81,7 +32,7 @@ static void make_room(struct heard_numbers *h)
 	if (!is_full || h->missing_count < 2)
 		return;
 	h->missing[1].first = h->missing[0].first;
-	remove_runs(h, 0, 1);
+	numbers_remove_runs(h, 0, 1);
 }
 
 uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)
@@ -93,7 +44,7 @@ uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)
 	if (h->missing_count > 0 && h->missing[h->missing_count - 1].last == h->highest) {
 		h->missing[h->missing_count - 1].last = highest;
 	} else {
-		make_room(h);
+		numbers_make_room(h);
 		if (h->missing_count < h->missing_cap)
 			h->missing[h->missing_count++] = (struct number_run){ h->highest + 1, highest };
 		/* else: no memory for even one gap; this agent misses those objects until a pull asks for one */
@@ -103,7 +54,7 @@ uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)
 }
 
 /* Index of the first run that ends at or behind @number; missing_count: none. */
-static uint32_t run_from(const struct heard_numbers *h, uint64_t number)
+static uint32_t numbers_run_from(const struct heard_numbers *h, uint64_t number)
 {
 	uint32_t low = 0, high = h->missing_count;
 
@@ -120,12 +71,12 @@ static uint32_t run_from(const struct heard_numbers *h, uint64_t number)
 
 /* Cut the run at @at in two around @number, which lies inside it. Without room it stays whole and is asked for again.
  */
-static void split(struct heard_numbers *h, uint32_t at, uint64_t number)
+static void numbers_split(struct heard_numbers *h, uint32_t at, uint64_t number)
 {
 	struct number_run rest = { number + 1, h->missing[at].last };
 	uint32_t before = h->missing_count;
 
-	make_room(h);
+	numbers_make_room(h);
 	if (h->missing_count == h->missing_cap || (h->missing_count < before && at == 0))
 		return;
 	at -= before - h->missing_count;
@@ -136,18 +87,18 @@ static void split(struct heard_numbers *h, uint32_t at, uint64_t number)
 }
 
 /* Take @number out of the run at @at, which contains it. */
-static void fill(struct heard_numbers *h, uint32_t at, uint64_t number)
+static void numbers_fill(struct heard_numbers *h, uint32_t at, uint64_t number)
 {
 	struct number_run *run = &h->missing[at];
 
 	if (run->first == run->last)
-		remove_runs(h, at, 1);
+		numbers_remove_runs(h, at, 1);
 	else if (number == run->first)
 		run->first++;
 	else if (number == run->last)
 		run->last--;
 	else
-		split(h, at, number);
+		numbers_split(h, at, number);
 }
 
 int heard_numbers_take(struct heard_numbers *h, uint64_t number, uint64_t *missed)
@@ -160,10 +111,10 @@ int heard_numbers_take(struct heard_numbers *h, uint64_t number, uint64_t *misse
 		h->highest = number;
 		return 0;
 	}
-	at = run_from(h, number);
+	at = numbers_run_from(h, number);
 	if (at == h->missing_count || h->missing[at].first > number)
 		return HEARD_BEFORE;
-	fill(h, at, number);
+	numbers_fill(h, at, number);
 	return 0;
 }
 
@@ -176,7 +127,7 @@ uint64_t heard_numbers_give_up(struct heard_numbers *h, uint64_t below)
 		given_up += h->missing[whole].last - h->missing[whole].first + 1;
 		whole++;
 	}
-	remove_runs(h, 0, whole);
+	numbers_remove_runs(h, 0, whole);
 	if (h->missing_count > 0 && h->missing[0].first < below) {
 		given_up += below - h->missing[0].first;
 		h->missing[0].first = below;
@@ -184,9 +135,4 @@ uint64_t heard_numbers_give_up(struct heard_numbers *h, uint64_t below)
 	if (below > 0 && below - 1 > h->highest)
 		h->highest = below - 1;
 	return given_up;
-}
-
-uint64_t heard_numbers_complete(const struct heard_numbers *h)
-{
-	return h->missing_count > 0 ? h->missing[0].first - 1 : h->highest;
 }

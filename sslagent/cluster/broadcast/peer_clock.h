@@ -3,7 +3,7 @@
  *
  * We ask at our time a, and the peer answers at its time r: r was not before a. So an event at the peer's time t was no
  * earlier than a + (t - r) on our clock. peer_clock_local() returns this earliest possible time. An event never seems
- * younger than it is, and seems older by at most one round trip.
+ * younger than it is, and seems older by at most one round trip. It is a part of its own because law 17 rests on it.
  */
 #ifndef CSSL_SSLAGENT_PEER_CLOCK_H
 #define CSSL_SSLAGENT_PEER_CLOCK_H

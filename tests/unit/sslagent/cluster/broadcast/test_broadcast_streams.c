@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/cluster/broadcast_message.h"
-#include "sslagent/cluster/broadcast_sender.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "tests/unit/unit.h"
 
 #define AGENTS   4u
@@ -23,11 +23,16 @@ struct said {
 static struct said said[SAID_MAX];
 static unsigned said_count, datagrams;
 static struct broadcast_sender *sender;
+static struct sending_keys *keys;
+static struct datagram_key *opening;
 
-static void on_payload(void *ctx, enum datagram_of what, int to, const uint8_t *payload, size_t len)
+static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len)
 {
-	struct wire_reader in = wire_reader(payload, len);
+	uint8_t payload[DATAGRAM_PAYLOAD_MAX];
+	ptrdiff_t payload_len = datagram_open(opening, datagram, len, payload, sizeof(payload));
+	struct wire_reader in = wire_reader(payload, payload_len > 0 ? (size_t)payload_len : 0);
 
+	ck_assert_int_gt(payload_len, 0);
 	datagrams++;
 	while (wire_left(&in) > 0) {
 		const Cssl__BroadcastMessage *m;
@@ -45,10 +50,16 @@ static void on_payload(void *ctx, enum datagram_of what, int to, const uint8_t *
 static void setup(void)
 {
 	struct broadcast_sender_conf conf = {
-		.boot_id = 1, .ring = RING, .streams = AGENTS, .self = SELF, .emit_payload = on_payload
+		.boot_id = 1, .ring = RING, .streams = AGENTS, .self = SELF, .emit = on_emit
 	};
+	struct sending_key key[2];
 
 	said_count = datagrams = 0;
+	conf.keys = keys = sending_keys_create(AGENTS, 0);
+	ck_assert_ptr_nonnull(keys);
+	ck_assert_uint_eq(sending_keys_list(keys, key), 1);
+	opening = datagram_key_create(key[0].id, key[0].aead, key[0].secret);
+	ck_assert_ptr_nonnull(opening);
 	sender = broadcast_sender_create(&conf);
 	ck_assert_ptr_nonnull(sender);
 }
@@ -56,6 +67,8 @@ static void setup(void)
 static void teardown(void)
 {
 	broadcast_sender_destroy(sender);
+	datagram_key_destroy(opening);
+	sending_keys_destroy(keys);
 }
 
 static void number(int to, uint8_t value)

@@ -1,5 +1,5 @@
-/* broadcast_receiver.h: datagrams that this agent gets from the others. Input: bytes and time. Output: messages,
- * questions and needs.
+/* broadcast_receiver.h: datagrams that this agent gets from the others. It is a part of its own because belief is:
+ * bytes and time come in, messages that are new and true go out, and a virtual network shows that.
  *
  * A sender is another agent, named by its index. The receiver opens its datagrams with the keys that it gave over a
  * link. It believes a datagram under a key only
@@ -12,18 +12,18 @@
  *
  * The receiver hands each numbered object on at once. It asks for missing numbers until they come, or until their
  * sender says that it has forgotten them. Objects need no order, so none waits in a queue. While this agent joins, it
- * asks for no missing numbers (broadcast_receiver_hold()) until the snapshot has told which numbers it brought.
+ * asks for no missing numbers (broadcast_receiver_repair()) until the snapshot has told which numbers it brought.
  *
- * Thread-safe, under a lock of its own. input, payload and tick call the callbacks, on their thread and under this
+ * Thread-safe, under a lock of its own. input and tick call the callbacks, on their thread and under this
  * lock: a callback must not call any function here. So who finds a number heard also finds its object where on_message
  * put it.
  */
 #ifndef CSSL_SSLAGENT_BROADCAST_RECEIVER_H
 #define CSSL_SSLAGENT_BROADCAST_RECEIVER_H
 
-#include "proto/aead.h"
 #include "proto/broadcast.pb-c.h"
-#include "sslagent/cluster/peer_clock.h"
+#include "sslagent/cluster/broadcast/heard_keys.h"
+#include "sslagent/cluster/broadcast/peer_clock.h"
 
 struct broadcast_receiver;
 
@@ -54,23 +54,12 @@ void broadcast_receiver_destroy(struct broadcast_receiver *r);
  * nothing was heard. @workers: its sealing threads are 0..workers. 0 or CSSL_E_NO_MEMORY. */
 int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers);
 
-/* @sender, which was met, gave a key. It uses the key already (KEY_IN_USE), or has sealed nothing under it yet
- * (KEY_NEXT). A known key changes nothing. 0 or negative. */
-enum key_use { KEY_IN_USE, KEY_NEXT };
-struct given_key {
-	uint64_t id;
-	enum aead aead;
-	uint8_t secret[AEAD_SECRET_LEN];
-	enum key_use use;
-};
+/* @sender, which was met, gave a key. A known key changes nothing. 0 or negative. */
 int broadcast_receiver_add_key(
 	struct broadcast_receiver *r, unsigned sender, const struct given_key *key, int64_t now_ms);
 
 /* A datagram. Never fails: a datagram that is not believed is counted and changes nothing. */
 void broadcast_receiver_input(struct broadcast_receiver *r, const uint8_t *datagram, size_t len, int64_t now_ms);
-/* Take the payload of a believed datagram. broadcast_receiver_input() calls it; a fuzzer calls it directly. */
-void broadcast_receiver_payload(struct broadcast_receiver *r, unsigned sender, unsigned worker, const uint8_t *payload,
-	size_t len, int64_t now_ms);
 
 /* Send probes and questions that are due. Call it every BROADCAST_TICK_MS or so, at least from
  * broadcast_receiver_due_ms() on. */

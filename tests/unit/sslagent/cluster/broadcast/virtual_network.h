@@ -4,8 +4,8 @@
 #ifndef CSSL_TESTS_VIRTUAL_NETWORK_H
 #define CSSL_TESTS_VIRTUAL_NETWORK_H
 
-#include "sslagent/cluster/broadcast_receiver.h"
-#include "sslagent/cluster/broadcast_sender.h"
+#include "sslagent/cluster/broadcast/broadcast_receiver.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/counters.h"
 
 #define NODES_MAX  1024u

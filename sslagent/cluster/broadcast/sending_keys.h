@@ -1,14 +1,22 @@
-/* sending_keys.h: the random key under which this process seals its datagrams, and its successor. A key goes to the
- * peers first and is used once all of them have confirmed it, or after SENDING_KEY_PATIENCE_MS. The main thread rolls;
- * any thread reads. */
+/* sending_keys.h: the random key under which this process seals its datagrams, and its successor. It is a part of its
+ * own because it alone decides when a key is used: it goes to the peers first, and is used once all of them have
+ * confirmed it, or after SENDING_KEY_PATIENCE_MS. The main thread rolls; any thread reads. */
 #ifndef CSSL_SSLAGENT_SENDING_KEYS_H
 #define CSSL_SSLAGENT_SENDING_KEYS_H
 
 #include <stdbool.h>
 
-#include "sslagent/cluster/broadcast_sender.h"
+#include "proto/aead.h"
 
 #define SENDING_KEY_PATIENCE_MS 1000
+
+/* @generation counts the keys of the process, from 1. */
+struct sending_key {
+	uint32_t generation;
+	uint64_t id;
+	enum aead aead;
+	uint8_t secret[AEAD_SECRET_LEN];
+};
 
 struct sending_keys;
 
@@ -16,14 +24,13 @@ struct sending_keys;
 struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms);
 void sending_keys_destroy(struct sending_keys *k);
 
-/* Any thread. The caller wipes @out. */
+/* Of the current key. Any thread. */
 uint32_t sending_keys_generation(const struct sending_keys *k);
-void sending_keys_current(struct sending_keys *k, struct sending_key *out);
+/* The current key and, if there is one, its successor. Returns how many. Any thread. The caller wipes @out. */
+unsigned sending_keys_list(struct sending_keys *k, struct sending_key out[static 2]);
 
 /* Make a successor. 0; CSSL_E_BUSY: a successor is already on its way. */
 int sending_keys_roll(struct sending_keys *k, int64_t now_ms);
-/* CSSL_E_NOT_FOUND: none. */
-int sending_keys_next(struct sending_keys *k, struct sending_key *out);
 int64_t sending_keys_age_ms(const struct sending_keys *k, int64_t now_ms);
 
 void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id);

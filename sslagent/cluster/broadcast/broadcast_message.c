@@ -1,15 +1,10 @@
 /* broadcast_message.c: framing and checks. sess_obj.h checks the content of a session object. */
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 
 #include <assert.h>
 
 #include "proto/error.h"
 #include "proto/sess_obj.h"
-
-size_t broadcast_message_len(const Cssl__BroadcastMessage *m)
-{
-	return BROADCAST_MESSAGE_FRAME_LEN + cssl__broadcast_message__get_packed_size(m);
-}
 
 size_t broadcast_message_write(const Cssl__BroadcastMessage *m, uint8_t *out)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/cluster/broadcast_message.h"
-#include "tests/unit/sslagent/cluster/virtual_network.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "tests/unit/sslagent/cluster/broadcast/virtual_network.h"
 #include "tests/unit/unit.h"
 
 static const struct vnet_quality perfect = { 0 };

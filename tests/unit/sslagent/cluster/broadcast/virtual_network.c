@@ -1,16 +1,17 @@
 /* virtual_network.c: a wheel of milliseconds, each with the datagrams that arrive then. */
-#include "tests/unit/sslagent/cluster/virtual_network.h"
+#include "tests/unit/sslagent/cluster/broadcast/virtual_network.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
 
 #define WHEEL        4096u
 #define HEARTBEAT_MS 100
 #define THREADS      2u /* of a node: a worker and its main thread */
 #define WORKER       0u
 #define MAIN         1u
+#define NO_KEY       INT64_MAX
 
 struct flying {
 	struct flying *next;
@@ -29,8 +30,8 @@ struct node {
 	unsigned index;
 	uint64_t boot_id;
 	int64_t clock_ms; /* its clock at virtual time 0 */
-	struct sending_key key, next_key;
-	int64_t next_key_at_ms;
+	struct sending_keys *keys;
+	int64_t next_key_at_ms; /* NO_KEY: none is on its way */
 	struct broadcast_sender *senders[THREADS];
 	struct broadcast_receiver *receiver;
 	struct counter_array counters;
@@ -142,9 +143,10 @@ static void on_probe(void *ctx, unsigned sender, const uint8_t *challenge)
 	Cssl__Proof proof = CSSL__PROOF__INIT;
 	uint64_t counters[THREADS], highest[THREADS];
 	struct node *n = ctx;
+	const uint32_t generation = broadcast_sender_renew_key(n->senders[MAIN]);
 
 	for (unsigned i = 0; i < THREADS; i++) {
-		struct broadcast_mark mark = broadcast_sender_mark(n->senders[i], (int)sender, n->key.generation);
+		struct broadcast_mark mark = broadcast_sender_mark(n->senders[i], (int)sender, generation);
 
 		counters[i] = mark.next_counter;
 		highest[i] = mark.highest;
@@ -194,31 +196,24 @@ static const struct broadcast_receiver_ops receiver_ops = {
 	.on_forgotten = on_forgotten,
 };
 
-static struct sending_key make_key(struct vnet *v, uint32_t generation)
-{
-	struct sending_key key = { .generation = generation, .aead = aead_preferred() };
-
-	for (size_t i = 0; i < sizeof(key.secret); i++)
-		key.secret[i] = (uint8_t)(chance(v) * 256);
-	key.id = (uint64_t)(chance(v) * (double)UINT64_MAX) | 1;
-	return key;
-}
-
 static void start(struct node *n)
 {
 	struct vnet *v = n->net;
 
 	n->boot_id++;
-	n->key = make_key(v, 1);
-	n->next_key = (struct sending_key){ 0 };
+	n->keys = sending_keys_create(v->conf.nodes, 0);
+	n->next_key_at_ms = NO_KEY;
 	n->clock_ms = (int64_t)(chance(v) * 1e12) - 500000000000; /* no two clocks are alike */
 	for (unsigned i = 0; i < THREADS; i++) {
-		struct broadcast_sender_conf conf = {
-			.worker = (uint16_t)i, .boot_id = n->boot_id, .ring = v->conf.ring, .emit = on_emit, .ctx = n
-		};
+		struct broadcast_sender_conf conf = { .worker = (uint16_t)i,
+			.boot_id = n->boot_id,
+			.ring = v->conf.ring,
+			.keys = n->keys,
+			.emit = on_emit,
+			.ctx = n };
 
 		n->senders[i] = broadcast_sender_create(&conf);
-		if (!n->senders[i] || broadcast_sender_use_key(n->senders[i], &n->key) != 0)
+		if (!n->senders[i])
 			abort();
 	}
 	n->receiver = broadcast_receiver_create(v->conf.nodes, &receiver_ops, n);
@@ -233,6 +228,7 @@ static void stop(struct node *n)
 	for (unsigned i = 0; i < THREADS; i++)
 		broadcast_sender_destroy(n->senders[i]);
 	broadcast_receiver_destroy(n->receiver);
+	sending_keys_destroy(n->keys);
 	for (unsigned i = 0; i < n->net->conf.nodes; i++)
 		free(n->heard[i]);
 	free(n->heard);
@@ -253,9 +249,11 @@ static void give(struct node *from, struct node *to, const struct sending_key *k
 
 static void give_keys(struct node *from, struct node *to)
 {
-	give(from, to, &from->key, KEY_IN_USE);
-	if (from->next_key.generation)
-		give(from, to, &from->next_key, KEY_NEXT);
+	struct sending_key keys[2];
+	unsigned count = sending_keys_list(from->keys, keys);
+
+	for (unsigned i = 0; i < count; i++)
+		give(from, to, &keys[i], i == 0 ? KEY_IN_USE : KEY_NEXT);
 }
 
 void vnet_introduce(struct vnet *v, unsigned a, unsigned b)
@@ -321,12 +319,14 @@ void vnet_restart(struct vnet *v, unsigned node)
 void vnet_roll_key(struct vnet *v, unsigned node, unsigned after_ms)
 {
 	struct node *n = &v->nodes[node];
+	struct sending_key keys[2];
 
-	n->next_key = make_key(v, n->key.generation + 1);
+	if (sending_keys_roll(n->keys, v->now_ms) != 0 || sending_keys_list(n->keys, keys) != 2)
+		abort();
 	n->next_key_at_ms = v->now_ms + after_ms;
 	for (unsigned i = 0; i < v->conf.nodes; i++)
 		if (i != node)
-			give(n, &v->nodes[i], &n->next_key, KEY_NEXT);
+			give(n, &v->nodes[i], &keys[1], KEY_NEXT);
 }
 
 void vnet_tell(struct vnet *v, unsigned node, unsigned value)
@@ -374,13 +374,18 @@ static void heartbeat(struct node *n)
 	broadcast_sender_say(n->senders[MAIN], BROADCAST_ALL, &m);
 }
 
+static int nobody(void *ctx, unsigned peer)
+{
+	return 0;
+}
+
 static void use_next_key(struct node *n)
 {
-	n->key = n->next_key;
-	n->next_key = (struct sending_key){ 0 };
+	n->next_key_at_ms = NO_KEY;
+	if (!sending_keys_step(n->keys, nobody, NULL, n->net->now_ms))
+		abort();
 	for (unsigned i = 0; i < THREADS; i++)
-		if (broadcast_sender_use_key(n->senders[i], &n->key) != 0)
-			abort();
+		broadcast_sender_renew_key(n->senders[i]);
 }
 
 static void step(struct node *n)
@@ -388,7 +393,7 @@ static void step(struct node *n)
 	struct vnet *v = n->net;
 
 	counters_use(&n->counters);
-	if (n->next_key.generation && v->now_ms >= n->next_key_at_ms)
+	if (v->now_ms >= n->next_key_at_ms)
 		use_next_key(n);
 	if (v->now_ms % BROADCAST_TICK_MS == 0)
 		broadcast_receiver_tick(n->receiver, clock_of(n));
