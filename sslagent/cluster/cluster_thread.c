@@ -1,11 +1,15 @@
-/* cluster_thread.c: datagrams leave at the end of the loop turn, so that the messages of one turn share them. */
+/* cluster_thread.c: datagrams leave at the end of the loop turn, so that the messages of one turn share them. Tasks and
+ * news go from thread to thread. */
 #include "sslagent/cluster/cluster_thread.h"
 
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast/broadcast_message.h"
-#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
 
 #define RING_MIN 64u
@@ -17,21 +21,28 @@ static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *dat
 	unsigned sent = 0;
 
 	if (to != BROADCAST_ALL) {
-		if (what == DATAGRAM_OF_OBJECTS && !peer_listens(c, (unsigned)to))
+		if (what == DATAGRAM_OF_OBJECTS && !peers_listens(&c->peers, (unsigned)to))
 			return; /* it asks when it lives again */
 		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[to].peer);
 		count(COUNT_DATAGRAMS_SENT);
 		count_by(COUNT_DATAGRAM_BYTES_SENT, len);
 		return;
 	}
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		if (!peer_listens(c, i))
+	for (unsigned i = 0; i < c->peers.count; i++) {
+		if (!peers_listens(&c->peers, i))
 			continue;
 		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[i].peer);
 		sent++;
 	}
 	count_by(COUNT_DATAGRAMS_SENT, sent);
 	count_by(COUNT_DATAGRAM_BYTES_SENT, sent * len);
+}
+
+static void on_waiting(void *ctx)
+{
+	struct cluster_thread *t = ctx;
+
+	worker_at_turn_end(t->worker, &t->flush);
 }
 
 static uint64_t dropped(const struct cluster_thread *t)
@@ -52,20 +63,21 @@ static unsigned ring_len(const struct cluster *c)
 {
 	uint64_t ring = c->conf->broadcast.ring;
 
-	if (c->placement)
-		ring = ring * (c->conf->broadcast.replicas + 1) / c->agent_count;
+	if (c->peers.placement)
+		ring = ring * (c->conf->broadcast.replicas + 1) / c->peers.count;
 	return ring > RING_MIN ? (unsigned)ring : RING_MIN;
 }
 
 int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index)
 {
-	struct broadcast_sender_conf conf = {
+	const struct broadcast_sender_conf conf = {
 		.worker = (uint16_t)index,
-		.boot_id = c->boot_id,
+		.boot_id = c->identity.boot_id,
 		.ring = ring_len(c),
-		.streams = c->placement ? c->agent_count : 0,
-		.self = c->self_index,
+		.streams = c->peers.placement ? c->peers.count : 0,
+		.self = c->peers.self,
 		.keys = c->sending,
+		.on_waiting = on_waiting,
 		.emit = on_emit,
 		.ctx = t,
 	};
@@ -163,48 +175,70 @@ void cluster_thread_nudge(struct cluster_thread *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void make_ready(struct cluster_thread *t, Cssl__BroadcastMessage *m)
+struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w)
 {
-	if (m->made_ms == 0)
-		m->made_ms = cluster_now_ms();
-	worker_at_turn_end(t->worker, &t->flush);
+	struct cluster_thread *t;
+
+	if (w == c->main)
+		return cluster_main_thread(c);
+	if (!w || worker_index(w) >= c->self->workers)
+		return NULL;
+	t = &c->threads[worker_index(w)];
+	return t->worker == w ? t : NULL; /* only its own thread sets and reads it here */
 }
 
-void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last)
+/* News */
+
+struct news {
+	struct thread_task task;
+	struct cluster *cluster;
+	news_fn fn;
+	unsigned from;
+	uint8_t about[NEWS_ABOUT_MAX];
+};
+
+static void news_run(struct thread_task *task)
 {
-	broadcast_sender_repeat(t->sender, to, first, last, cluster_now_ms());
-	worker_at_turn_end(t->worker, &t->flush);
+	struct news *n = container_of(task, struct news, task);
+
+	n->fn(n->cluster, n->from, n->about);
+	free(n);
 }
 
-int cluster_thread_number(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m)
+static void news_drop(struct thread_task *task)
 {
-	make_ready(t, m);
-	return broadcast_sender_number(t->sender, to, m);
+	free(container_of(task, struct news, task));
 }
 
-int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m)
+int cluster_thread_tell(struct cluster_thread *t, news_fn fn, unsigned from, const void *about, size_t about_len)
 {
-	make_ready(t, m);
-	return broadcast_sender_say(t->sender, to, m);
+	struct news *n = malloc(sizeof *n);
+
+	assert(about_len <= NEWS_ABOUT_MAX);
+	if (!n)
+		return CSSL_E_NO_MEMORY;
+	*n = (struct news){
+		.task = { .run = news_run, .drop = news_drop }, .cluster = t->cluster, .fn = fn, .from = from
+	};
+	if (about_len > 0)
+		memcpy(n->about, about, about_len);
+	cluster_thread_hand(t, &n->task);
+	return 0;
 }
 
-void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *challenge)
+void cluster_thread_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len)
 {
-	unsigned threads = t->cluster->self->workers + 1;
-	uint64_t counters[SENDER_THREADS_MAX], highest[SENDER_THREADS_MAX];
-	Cssl__Proof proof = { MESSAGE(proof), .challenge = bytes_of(challenge, CHALLENGE_LEN), .n_counter = threads,
-		.counter = counters, .n_highest = threads, .highest = highest };
-	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROOF,
-		.proof = &proof };
+	if (cluster_thread_tell(cluster_main_thread(c), fn, from, about, about_len) != 0)
+		log_event(LOG_ERROR, NULL, "news of a peer lost", "peer=%s cause=\"out of memory\"",
+			c->conf->agents[from].name);
+}
 
-	make_ready(t, &m);
-	const uint32_t generation =
-		broadcast_sender_renew_key(t->sender); /* the proof leaves under it: keys roll here */
-	for (unsigned i = 0; i < threads; i++) {
-		struct broadcast_mark mark = broadcast_sender_mark(t->cluster->threads[i].sender, to, generation);
+/* The tick of the main thread */
 
-		counters[i] = mark.next_counter;
-		highest[i] = mark.highest;
-	}
-	broadcast_sender_say(t->sender, to, &m);
+void cluster_thread_tick_within(struct cluster *c, int64_t ms)
+{
+	if (!c->timer || c->tick_ms <= ms)
+		return;
+	c->tick_ms = ms;
+	timer_set_every(c->timer, (uint64_t)ms);
 }

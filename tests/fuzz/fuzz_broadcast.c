@@ -12,7 +12,7 @@ static struct datagram_key *key_of(struct peer *p, unsigned thread)
 	static struct datagram_key *keys[THREADS];
 	const struct given_key given = { .id = KEY_ID, .aead = aead_preferred(), .secret = { 1 }, .use = KEY_NEXT };
 
-	MUST(broadcast_receiver_add_key(p->cluster->receiver, p->index, &given, cluster_now_ms()) == 0);
+	MUST(broadcast_receiver_add_key(p->all->of.receiver, p->index, &given, cluster_now_ms()) == 0);
 	if (!keys[thread])
 		keys[thread] = datagram_key_create(KEY_ID, given.aead, given.secret);
 	MUST(keys[thread]);
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
 	static uint64_t sealed_before;
 	struct peer *p = lone_cluster_peer();
-	struct cluster *c = p->cluster;
+	struct cluster *c = lone_cluster();
 	struct datagram_header h = { .boot_id = LONE_PEER_BOOT, .key_id = KEY_ID, .counter = ++sealed_before };
 	uint8_t datagram[DATAGRAM_MAX];
 	uint64_t bytes;

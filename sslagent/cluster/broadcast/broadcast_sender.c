@@ -202,6 +202,8 @@ static uint8_t *filling_room(struct broadcast_sender *s, struct filling *f, size
 {
 	if (f->len + len > sizeof f->payload)
 		filling_seal(s, f);
+	if (f->len == 0 && s->conf.on_waiting)
+		s->conf.on_waiting(s->conf.ctx);
 	f->len += len;
 	return f->payload + f->len - len;
 }

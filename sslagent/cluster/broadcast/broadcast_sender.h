@@ -29,6 +29,8 @@ struct broadcast_sender_conf {
 	unsigned streams;          /* 0: one for all; else one for each agent, 0..streams-1 */
 	unsigned self;             /* index of the stream that no agent hears */
 	struct sending_keys *keys; /* outlives the sender */
+	/* The first bytes of a datagram wait for the flush. May be NULL. */
+	void (*on_waiting)(void *ctx);
 	/* A sealed datagram for agent @to, or BROADCAST_ALL. */
 	void (*emit)(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len);
 	void *ctx;

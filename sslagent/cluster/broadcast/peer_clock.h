@@ -9,6 +9,13 @@
 #define CSSL_SSLAGENT_PEER_CLOCK_H
 
 #include <stdint.h>
+#include <uv.h>
+
+/* Our clock, for every thread of the cluster. It is precise, so that a later event never has a lower time. */
+static inline int64_t cluster_now_ms(void)
+{
+	return (int64_t)(uv_hrtime() / 1000000);
+}
 
 /* All zero: nothing known. */
 struct peer_clock {

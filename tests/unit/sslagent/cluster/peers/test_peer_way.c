@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "sslagent/cluster/peer_way.h"
+#include "sslagent/cluster/peers/peer_way.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,5 @@
-/* snapshot.h: sends the sessions, live parts, memory of connections and tombstones of one agent to another, part by
- * part as the link has room. */
+/* snapshot.h: the sessions, live parts, memory of connections and tombstones of one agent on their way to another, part
+ * by part as the link has room. Only for the files of joining/: joining.c takes, snapshot_give.c gives. */
 #ifndef CSSL_SSLAGENT_SNAPSHOT_H
 #define CSSL_SSLAGENT_SNAPSHOT_H
 
@@ -7,6 +7,7 @@
 
 #include "proto/peer.pb-c.h"
 
+struct joining;
 struct peer;
 
 enum giving { GIVING_NOTHING, GIVING_SESSIONS, GIVING_LIVE, GIVING_SEEN, GIVING_LAST, GIVING_STATE_COUNT };
@@ -14,7 +15,7 @@ enum giving { GIVING_NOTHING, GIVING_SESSIONS, GIVING_LIVE, GIVING_SEEN, GIVING_
 struct snapshot_giver {
 	uint8_t state; /* enum giving */
 	uint8_t scope; /* Cssl__SnapshotRequest__Scope */
-	uint8_t seen;  /* 1: the memory of connections, too; 0: not */
+	bool seen;     /* the memory of connections, too */
 	uint64_t cursor;
 	uint64_t given;
 	uint64_t *heard; /* by agent and worker: the last number when it began; owned */
@@ -30,20 +31,9 @@ struct snapshot_taker {
 };
 
 /* The peer asked for a snapshot: begin (again). */
-int snapshot_give(struct peer *p, const Cssl__PeerMessage *request);
-void snapshot_stop_giving(struct peer *p);
-/* The link has room again. */
-void snapshot_go_on(struct peer *p);
+void snapshot_give(struct joining *j, struct peer *p, const Cssl__SnapshotRequest *request);
+void snapshot_stop_giving(struct joining *j, struct peer *p);
 /* All tombstones, without a request: on every new link. */
-void snapshot_give_tombstones(struct peer *p);
-
-/* An object of it came. */
-void snapshot_goes_on(struct peer *p, int64_t now_ms);
-/* Ask for a snapshot: at once, or when the one under way ends. */
-void snapshot_want(struct peer *p, enum taking what);
-int snapshot_take_part(struct peer *p, const Cssl__PeerMessage *part);
-
-/* The link is lost. */
-void snapshot_stop(struct peer *p);
+void snapshot_give_tombstones(struct joining *j, struct peer *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* peer_way.c: a look at the socket's file before each attempt. */
-#include "sslagent/cluster/peer_way.h"
+#include "sslagent/cluster/peers/peer_way.h"
 
 #include <string.h>
 #include <sys/stat.h>

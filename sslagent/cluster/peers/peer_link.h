@@ -1,5 +1,6 @@
 /* peer_link.h: an agent-agent link: one TCP or UNIX connection, opened under agents.key between two agents, that
- * carries PeerMessages. Sealed on TCP; trusted, and able to carry descriptors, on UNIX. Used on the main thread.
+ * carries PeerMessages. It is a part of its own because it knows nothing of what they say. Sealed on TCP; trusted, and
+ * able to carry descriptors, on UNIX. Used on the main thread.
  *
  *   CONNECTING --> OPENING --> OPEN
  *       |             |          |
@@ -16,9 +17,10 @@
 #include "proto/batch.h"
 #include "proto/opening.h"
 #include "proto/peer.pb-c.h"
-#include "sslagent/cluster/message_assembler.h"
+#include "sslagent/cluster/peers/message_assembler.h"
 
-#define PEER_LINK_SILENT_MS 250 /* an accepted link waits so long for the first message */
+#define PEER_LOST_MS        3000 /* a link silent for so long is gone */
+#define PEER_LINK_SILENT_MS 250  /* an accepted link waits so long for the first message */
 
 enum peer_link_state {
 	PEER_LINK_CONNECTING,
@@ -86,16 +88,23 @@ void peer_link_end(struct peer_link *l, int error);
 /* Legal in any state, twice, and with NULL. */
 void peer_link_close(struct peer_link *l);
 
-/* 0; CSSL_E_STATE: not open; CSSL_E_NO_MEMORY; CSSL_E_FULL: the peer does not read. On failure nothing was sent.
- */
-int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m);
-/* With a descriptor (duplicated); UNIX only. */
-int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd);
+/* With a descriptor (duplicated; UNIX only), or PEER_NO_FD. 0; CSSL_E_STATE: not open, or it passes no descriptors;
+ * CSSL_E_NO_MEMORY; CSSL_E_FULL: the peer does not read; CSSL_E_TOO_LONG: on these four nothing was sent.
+ * CSSL_E_SYSTEM: the descriptor was not. */
+#define PEER_NO_FD (-1)
+int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m, int fd);
 /* The descriptor of that inode that came with a message, or -1. Descriptors that came before it are closed. */
 int peer_link_take_fd(struct peer_link *l, uint64_t inode);
 
-bool peer_link_passes_fds(const struct peer_link *l);
+static inline bool peer_link_passes_fds(const struct peer_link *l)
+{
+	return l->protection == LINK_TRUSTED && l->state == PEER_LINK_OPEN;
+}
+
 /* The hello of the other side; believed once the link is open. NULL: none came yet. */
-const struct link_hello *peer_link_peer(const struct peer_link *l);
+static inline const struct link_hello *peer_link_peer(const struct peer_link *l)
+{
+	return opening_peer(l->opening);
+}
 
 #endif

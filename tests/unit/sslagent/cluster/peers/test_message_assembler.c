@@ -4,7 +4,7 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
-#include "sslagent/cluster/message_assembler.h"
+#include "sslagent/cluster/peers/message_assembler.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 

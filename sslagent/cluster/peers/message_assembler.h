@@ -1,5 +1,6 @@
 /* message_assembler.h: makes messages from a stream of bytes that comes in any pieces. Each message has its length (4
- * bytes, big endian) in front. Its buffer is wiped after use, because messages hold keys. */
+ * bytes, big endian) in front. It is a part of its own because every length here comes from outside. Its buffer is
+ * wiped after use, because messages hold keys. */
 #ifndef CSSL_SSLAGENT_MESSAGE_ASSEMBLER_H
 #define CSSL_SSLAGENT_MESSAGE_ASSEMBLER_H
 

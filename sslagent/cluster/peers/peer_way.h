@@ -1,5 +1,5 @@
 /* peer_way.h: how another agent is reached: by its UNIX socket when that is on this host, else by TCP. Only a UNIX link
- * passes backend sockets. */
+ * passes backend sockets. It is a part of its own because it only looks at files: no link, no clock. */
 #ifndef CSSL_SSLAGENT_PEER_WAY_H
 #define CSSL_SSLAGENT_PEER_WAY_H
 

@@ -1,7 +1,7 @@
 /* peer_link.c: opening, then messages. Each message is sealed by itself, a large one in several batches. The kernel
  * gets them together at the end of the turn. An error in a send is reported later, from the loop.
  */
-#include "sslagent/cluster/peer_link.h"
+#include "sslagent/cluster/peers/peer_link.h"
 
 #include <assert.h>
 #include <openssl/crypto.h>
@@ -10,11 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/batch.h"
+#include "net/container_of.h"
 #include "proto/error.h"
 #include "proto/scratch.h"
 #include "proto/wire.h"
-#include "sslagent/cluster/cluster_internal.h"
 
 #define OPENING_MS     2000 /* from the first message to the last */
 #define UNREAD_MORE_MS 10
@@ -32,7 +31,7 @@ static const unsigned may_move_to[PEER_LINK_STATE_COUNT] = {
 	[PEER_LINK_CLOSING] = 0,
 };
 
-static void move(struct peer_link *l, enum peer_link_state to)
+static void link_move(struct peer_link *l, enum peer_link_state to)
 {
 	assert(may_move_to[l->state] & TO(to));
 	l->state = (uint8_t)to;
@@ -54,12 +53,12 @@ static void link_free(struct peer_link *l)
 	free(l);
 }
 
-static void end(struct peer_link *l, int error)
+static void link_end(struct peer_link *l, int error)
 {
 	if (l->state >= PEER_LINK_ENDED)
 		return;
 	l->ended_in = l->state;
-	move(l, PEER_LINK_ENDED);
+	link_move(l, PEER_LINK_ENDED);
 	l->ops->on_end(l, error);
 }
 
@@ -72,7 +71,7 @@ void peer_link_end(struct peer_link *l, int error)
 }
 
 /* Unread bytes mean that this loop is slow; the peer is not silent. */
-static bool has_unread(const struct peer_link *l)
+static bool link_has_unread(const struct peer_link *l)
 {
 	uint8_t byte;
 
@@ -83,15 +82,15 @@ static void on_deadline(struct deadline *d)
 {
 	struct peer_link *l = container_of(d, struct peer_link, deadline);
 
-	if (!l->error && has_unread(l)) {
+	if (!l->error && link_has_unread(l)) {
 		deadline_set(l->stream.worker, d, UNREAD_MORE_MS);
 		return;
 	}
-	end(l, l->error ? l->error : UV_ETIMEDOUT);
+	link_end(l, l->error ? l->error : UV_ETIMEDOUT);
 }
 
 /* Make ciphers from the transcript's keys; a trusted link has none. */
-static int take_keys(struct peer_link *l)
+static int link_take_keys(struct peer_link *l)
 {
 	struct link_keys keys;
 	int r = opening_result(l->opening, &keys);
@@ -106,14 +105,14 @@ static int take_keys(struct peer_link *l)
 	return r;
 }
 
-static void first_message_came(struct peer_link *l)
+static void link_first_message_came(struct peer_link *l)
 {
 	deadline_set(l->stream.worker, &l->deadline, OPENING_MS);
 	if (l->ops->on_heard)
 		l->ops->on_heard(l);
 }
 
-static int step_opening(struct peer_link *l, const uint8_t *in, size_t len, size_t *taken)
+static int link_step_opening(struct peer_link *l, const uint8_t *in, size_t len, size_t *taken)
 {
 	uint8_t out[OPENING_MESSAGE_MAX];
 	size_t out_len = 0;
@@ -121,15 +120,15 @@ static int step_opening(struct peer_link *l, const uint8_t *in, size_t len, size
 	int result = opening_step(l->opening, in, len, taken, out, &out_len);
 
 	if (result >= 0 && was_silent && opening_peer(l->opening))
-		first_message_came(l);
+		link_first_message_came(l);
 
 	if (result >= 0 && out_len > 0 && stream_write(&l->stream, out, out_len) != 0)
 		result = CSSL_E_NO_MEMORY;
 	if (result == OPENING_DONE) {
-		result = take_keys(l);
+		result = link_take_keys(l);
 		deadline_cancel(&l->deadline);
 		if (!result)
-			move(l, PEER_LINK_OPEN);
+			link_move(l, PEER_LINK_OPEN);
 	}
 	return result < 0 ? result : 0;
 }
@@ -151,12 +150,12 @@ static int on_message_bytes(void *ctx, const uint8_t *message, size_t len)
 	return result;
 }
 
-static int take_plain(struct peer_link *l, const uint8_t *in, size_t len)
+static int link_take_plain(struct peer_link *l, const uint8_t *in, size_t len)
 {
 	return message_assembler_feed(&l->assembler, in, len, MESSAGE_MAX, on_message_bytes, l);
 }
 
-static int take_sealed(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
+static int link_take_sealed(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
 {
 	uint8_t *plain;
 	size_t plain_len, taken;
@@ -169,17 +168,17 @@ static int take_sealed(struct peer_link *l, uint8_t *in, size_t len, size_t *use
 		if (result)
 			break;
 		*used += taken;
-		result = take_plain(l, plain, plain_len);
+		result = link_take_plain(l, plain, plain_len);
 	}
 	return result;
 }
 
-static int take_open(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
+static int link_take_open(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
 {
 	if (l->opening_cipher)
-		return take_sealed(l, in, len, used);
+		return link_take_sealed(l, in, len, used);
 	*used = len;
-	return take_plain(l, in, len);
+	return link_take_plain(l, in, len);
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
@@ -190,24 +189,24 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 
 	l->heard_ms = worker_now_ms(s->worker);
 	if (l->state == PEER_LINK_OPENING) {
-		r = step_opening(l, data, len, &used);
+		r = link_step_opening(l, data, len, &used);
 		if (!r && l->state == PEER_LINK_OPEN)
 			l->ops->on_open(l);
 	}
 	if (!r && l->state == PEER_LINK_OPEN) {
 		size_t taken = 0;
 
-		r = take_open(l, data + used, len - used, &taken);
+		r = link_take_open(l, data + used, len - used, &taken);
 		used += taken;
 	}
 	if (r)
-		end(l, r);
+		link_end(l, r);
 	return l->state == PEER_LINK_OPENING || l->state == PEER_LINK_OPEN ? used : len;
 }
 
 static void on_stream_end(struct stream *s, enum stream_end how, int uv_error)
 {
-	end(link_of(s), how == STREAM_EOF ? 0 : uv_error ? uv_error : UV_ECONNRESET);
+	link_end(link_of(s), how == STREAM_EOF ? 0 : uv_error ? uv_error : UV_ECONNRESET);
 }
 
 static void on_connected(struct stream *s, int uv_error)
@@ -219,11 +218,11 @@ static void on_connected(struct stream *s, int uv_error)
 	if (l->state != PEER_LINK_CONNECTING)
 		return;
 	if (!r) {
-		move(l, PEER_LINK_OPENING);
-		r = step_opening(l, NULL, 0, &taken);
+		link_move(l, PEER_LINK_OPENING);
+		r = link_step_opening(l, NULL, 0, &taken);
 	}
 	if (r)
-		end(l, r);
+		link_end(l, r);
 	else
 		stream_read_start(s);
 }
@@ -282,7 +281,7 @@ static struct peer_link *link_create(const struct peer_link_conf *conf, int fami
 	return l;
 }
 
-static struct link_hello hello(const struct peer_link_conf *conf, const struct peer_link *l)
+static struct link_hello link_hello_of(const struct peer_link_conf *conf, const struct peer_link *l)
 {
 	struct link_hello h = {
 		.version_min = LINK_VERSION,
@@ -305,7 +304,7 @@ struct peer_link *peer_link_connect(const struct peer_link_conf *conf, const str
 
 	if (!l)
 		return NULL;
-	mine = hello(conf, l);
+	mine = link_hello_of(conf, l);
 	l->opening = opening_start(conf->ring, 0, &mine, LINK_ROLE_AGENT);
 	address_format(to, l->address);
 	stream_set_fault(&l->stream, "peer", peer);
@@ -327,7 +326,7 @@ struct peer_link *peer_link_accept(const struct peer_link_conf *conf, int fd, co
 		close(fd);
 		return NULL;
 	}
-	mine = hello(conf, l);
+	mine = link_hello_of(conf, l);
 	l->state = PEER_LINK_OPENING;
 	l->opening = opening_answer(conf->ring, &mine, LINK_ROLE_AGENT);
 	address_format(from, l->address);
@@ -350,30 +349,30 @@ void peer_link_close(struct peer_link *l)
 {
 	if (!l || l->state == PEER_LINK_CLOSING)
 		return;
-	move(l, PEER_LINK_CLOSING);
+	link_move(l, PEER_LINK_CLOSING);
 	deadline_cancel(&l->deadline);
 	stream_close(&l->stream);
 }
 
-static size_t write_message(const Cssl__PeerMessage *m, size_t len, uint8_t *out)
+static size_t link_write_message(const Cssl__PeerMessage *m, size_t len, uint8_t *out)
 {
 	wire_store_u32(out, (uint32_t)len);
 	return MESSAGE_LENGTH_LEN + cssl__peer_message__pack(m, out + MESSAGE_LENGTH_LEN);
 }
 
-static int send_trusted(struct peer_link *l, const Cssl__PeerMessage *m, size_t len)
+static int link_send_trusted(struct peer_link *l, const Cssl__PeerMessage *m, size_t len)
 {
 	uint8_t *out = stream_reserve(&l->stream, MESSAGE_LENGTH_LEN + len);
 
 	if (!out)
 		return CSSL_E_NO_MEMORY;
-	stream_commit(&l->stream, write_message(m, len, out));
+	stream_commit(&l->stream, link_write_message(m, len, out));
 	return 0;
 }
 
 /* The message is written behind the room for the heads of all batches. Each part moves forward to the place of its
  * batch, and is sealed there. */
-static int send_sealed(struct peer_link *l, const Cssl__PeerMessage *m, size_t len)
+static int link_send_sealed(struct peer_link *l, const Cssl__PeerMessage *m, size_t len)
 {
 	const size_t plain_len = MESSAGE_LENGTH_LEN + len;
 	const size_t overhead = (plain_len + BATCH_PLAINTEXT_MAX - 1) / BATCH_PLAINTEXT_MAX * BATCH_OVERHEAD;
@@ -384,7 +383,7 @@ static int send_sealed(struct peer_link *l, const Cssl__PeerMessage *m, size_t l
 	if (!out)
 		return CSSL_E_NO_MEMORY;
 	uint8_t *plain = out + overhead - BATCH_TAG_LEN;
-	write_message(m, len, plain);
+	link_write_message(m, len, plain);
 	for (size_t part, left = plain_len; !r && left > 0; left -= part, plain += part) {
 		part = left < BATCH_PLAINTEXT_MAX ? left : BATCH_PLAINTEXT_MAX;
 		memmove(out + written + BATCH_HEADER_LEN, plain, part);
@@ -396,28 +395,21 @@ static int send_sealed(struct peer_link *l, const Cssl__PeerMessage *m, size_t l
 	return r;
 }
 
-int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m)
+int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m, int fd)
 {
 	size_t len = cssl__peer_message__get_packed_size(m);
 	int r;
 
-	if (l->state != PEER_LINK_OPEN)
+	if (l->state != PEER_LINK_OPEN || (fd >= 0 && !peer_link_passes_fds(l)))
 		return CSSL_E_STATE;
 	if (len > MESSAGE_MAX)
 		return CSSL_E_TOO_LONG;
 	if (stream_pending(&l->stream) + len > PENDING_MAX)
 		return CSSL_E_FULL;
-	r = l->sealing ? send_sealed(l, m, len) : send_trusted(l, m, len);
+	r = l->sealing ? link_send_sealed(l, m, len) : link_send_trusted(l, m, len);
 	if (r && r != CSSL_E_NO_MEMORY)
 		peer_link_end(l, r);
-	return r;
-}
-
-int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd)
-{
-	int r = peer_link_passes_fds(l) ? peer_link_send(l, m) : CSSL_E_STATE;
-
-	return !r && stream_send_fd(&l->stream, fd) != 0 ? CSSL_E_SYSTEM : r;
+	return !r && fd >= 0 && stream_send_fd(&l->stream, fd) != 0 ? CSSL_E_SYSTEM : r;
 }
 
 int peer_link_take_fd(struct peer_link *l, uint64_t inode)
@@ -436,14 +428,4 @@ int peer_link_take_fd(struct peer_link *l, uint64_t inode)
 		return fd;
 	}
 	return -1;
-}
-
-bool peer_link_passes_fds(const struct peer_link *l)
-{
-	return l->protection == LINK_TRUSTED && l->state == PEER_LINK_OPEN;
-}
-
-const struct link_hello *peer_link_peer(const struct peer_link *l)
-{
-	return opening_peer(l->opening);
 }

@@ -1,7 +1,7 @@
 /* snapshot_give.c: a part leaves while the tables are locked, and is forgotten. The next part follows when the link has
  * little left to send, so a snapshot needs little memory and does not delay others.
  */
-#include "sslagent/cluster/snapshot.h"
+#include "sslagent/cluster/joining/joining.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,7 +13,10 @@
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/counters.h"
-#include "sslagent/cluster/peer.h"
+#include "sslagent/sessions/connections_seen.h"
+#include "sslagent/sessions/live_table.h"
+#include "sslagent/sessions/store.h"
+#include "sslagent/sessions/tombstones.h"
 
 #define PART_OBJECTS   64u
 #define PART_STONES    512u
@@ -33,7 +36,7 @@ static const unsigned giving_may_move_to[GIVING_STATE_COUNT] = {
 	[GIVING_LAST] = TO(GIVING_NOTHING) | TO(GIVING_SESSIONS),
 };
 
-static void giving_move(struct snapshot_giver *g, enum giving to)
+static void giver_move(struct snapshot_giver *g, enum giving to)
 {
 	assert(giving_may_move_to[g->state] & TO(to));
 	g->state = (uint8_t)to;
@@ -42,26 +45,27 @@ static void giving_move(struct snapshot_giver *g, enum giving to)
 
 /* Objects under one lock. Buckets are taken whole, so there may be more by a bucket. */
 struct part {
+	struct joining *joining;
 	struct peer *peer;
 	unsigned visited, given;
 	int error;
 };
 
 /* ALL: sessions of the peer's part that this agent has to give. OWN: sessions made here. */
-static bool is_for(const struct peer *p, const struct session *s)
+static bool giver_gives(const struct joining *j, const struct peer *p, const struct session *s)
 {
-	const struct cluster *c = p->cluster;
+	const struct peers *peers = j->of.peers;
 	struct placement_ranks holders;
 
-	if (p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL)
-		return resettling_gives(p->cluster, p, s);
-	if (s->shelved.by != STORED_OWN || !c->placement)
+	if (j->with[p->index].giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL)
+		return resettling_gives(peers, p, s);
+	if (s->shelved.by != STORED_OWN || !peers->placement)
 		return s->shelved.by == STORED_OWN;
-	holders = cluster_holders(c, s->id, c->conf->broadcast.replicas);
+	holders = peers_holders(peers, s->id, peers->of.conf->broadcast.replicas);
 	return placement_has(&holders, p->index);
 }
 
-static enum walk give(struct part *part, const struct shelved *o, const uint8_t *encoded, size_t len)
+static enum walk give_object(struct part *part, const struct shelved *o, const uint8_t *encoded, size_t len)
 {
 	if (!part->error)
 		part->error = peer_send_object(part->peer, o, encoded, len, true);
@@ -75,8 +79,8 @@ static enum walk on_session(void *ctx, const struct shelved *o)
 	const uint8_t *encoded = session_encoded(session_of(o), &len);
 
 	part->visited++;
-	if (is_for(part->peer, session_of(o)))
-		return give(part, o, encoded, len);
+	if (giver_gives(part->joining, part->peer, session_of(o)))
+		return give_object(part, o, encoded, len);
 	return part->visited >= PART_VISITED ? WALK_PAUSE : WALK_ON;
 }
 
@@ -85,7 +89,7 @@ static enum walk on_live(void *ctx, const struct shelved *o)
 	size_t len;
 	const uint8_t *encoded = held_encoded(o, &len);
 
-	return give(ctx, o, encoded, len);
+	return give_object(ctx, o, encoded, len);
 }
 
 static int send_part(struct peer *p, Cssl__SnapshotPart *part)
@@ -96,20 +100,20 @@ static int send_part(struct peer *p, Cssl__SnapshotPart *part)
 	return peer_send(p, &m);
 }
 
-static int give_objects(struct peer *p)
+static int give_objects(struct joining *j, struct peer *p)
 {
-	struct snapshot_giver *giver = &p->giver;
-	struct part part = { .peer = p };
+	struct snapshot_giver *giver = &j->with[p->index].giver;
+	struct part part = { .joining = j, .peer = p };
 	const bool sessions = giver->state == GIVING_SESSIONS;
 	enum giving next = giver->seen ? GIVING_SEEN : GIVING_LAST;
-	bool more = shelf_walk(sessions ? store_shelf(p->cluster->store) : p->cluster->live, &giver->cursor,
-		cluster_now_ms(), sessions ? on_session : on_live, &part);
+	bool more = shelf_walk(sessions ? store_shelf(j->of.store) : j->of.live, &giver->cursor, cluster_now_ms(),
+		sessions ? on_session : on_live, &part);
 
 	giver->given += part.given;
 	if (sessions && giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL)
 		next = GIVING_LIVE;
 	if (!part.error && !more)
-		giving_move(giver, next);
+		giver_move(giver, next);
 	return part.error;
 }
 
@@ -118,10 +122,10 @@ static uint64_t since_ms(int64_t then_ms, int64_t now_ms)
 	return now_ms > then_ms ? (uint64_t)(now_ms - then_ms) : 0;
 }
 
-static int send_seen(struct peer *p, const struct seen_connection *from, size_t count, int64_t now_ms)
+static int send_seen(struct peer *p, uint8_t scope, const struct seen_connection *from, size_t count, int64_t now_ms)
 {
 	Cssl__ConnectionSeen seen[PART_SEEN], *pointers[PART_SEEN];
-	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_connection_seen = count,
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = scope, .n_connection_seen = count,
 		.connection_seen = pointers };
 
 	for (size_t i = 0; i < count; i++) {
@@ -137,118 +141,125 @@ static int send_seen(struct peer *p, const struct seen_connection *from, size_t 
 	return send_part(p, &part);
 }
 
-static int give_seen(struct peer *p)
+static int give_seen(struct joining *j, struct peer *p)
 {
+	struct snapshot_giver *g = &j->with[p->index].giver;
 	struct seen_connection seen[PART_SEEN];
-	size_t count = connections_seen_list(p->cluster->seen, &p->giver.cursor, seen, PART_SEEN);
-	int r = count > 0 && !mutant("snapshot-without-marks") ? send_seen(p, seen, count, cluster_now_ms()) : 0;
+	size_t count = connections_seen_list(j->of.seen, &g->cursor, seen, PART_SEEN);
+	int r = 0;
 
+	if (count > 0 && !mutant("snapshot-without-marks"))
+		r = send_seen(p, g->scope, seen, count, cluster_now_ms());
 	if (!r && count < PART_SEEN)
-		giving_move(&p->giver, GIVING_LAST);
+		giver_move(g, GIVING_LAST);
 	return r;
 }
 
 /* Numbers heard until now: their objects are in the tables, so the snapshot will contain them. The peer is told behind
  * it, because one that gets only a part of it lacks some. */
-static int note_heard(struct peer *p)
+static int giver_note_heard(struct joining *j, struct peer *p)
 {
-	struct cluster *c = p->cluster;
-	uint64_t *heard = calloc((size_t)c->agent_count * SENDER_THREADS_MAX, sizeof *heard);
+	const struct peers *peers = j->of.peers;
+	struct snapshot_giver *g = &j->with[p->index].giver;
+	uint64_t *heard = calloc((size_t)peers->count * SENDER_THREADS_MAX, sizeof *heard);
 
-	free(p->giver.heard);
-	p->giver.heard = heard;
-	for (unsigned agent = 0; heard && agent < c->agent_count; agent++)
+	free(g->heard);
+	g->heard = heard;
+	for (unsigned agent = 0; heard && agent < peers->count; agent++)
 		for (unsigned worker = 0; worker < SENDER_THREADS_MAX; worker++)
 			heard[agent * SENDER_THREADS_MAX + worker] =
-				broadcast_receiver_heard(c->receiver, agent, worker);
-	for (unsigned worker = 0; heard && worker <= c->self->workers; worker++)
-		heard[c->self_index * SENDER_THREADS_MAX + worker] =
-			broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest;
+				broadcast_receiver_heard(j->of.receiver, agent, worker);
+	for (unsigned worker = 0; heard && worker <= peers->of.self->workers; worker++)
+		heard[peers->self * SENDER_THREADS_MAX + worker] = j->of.ops->numbered(j->of.ctx, worker, p->index);
 	return heard ? 0 : CSSL_E_NO_MEMORY;
 }
 
-static int give_heard(struct peer *p, unsigned agent)
+static int give_heard(struct joining *j, struct peer *p, unsigned agent)
 {
-	struct cluster *c = p->cluster;
-	const struct receiver_view view = broadcast_receiver_view(c->receiver, agent);
-	const bool is_self = agent == c->self_index;
-	Cssl__Heard heard = { MESSAGE(heard), .agent = c->conf->agents[agent].name,
-		.boot_id = is_self ? c->boot_id : view.boot_id,
-		.n_complete = (is_self ? c->self->workers : view.workers) + 1,
-		.complete = &p->giver.heard[agent * SENDER_THREADS_MAX] };
+	const struct peers *peers = j->of.peers;
+	const struct snapshot_giver *g = &j->with[p->index].giver;
+	const struct receiver_view view = broadcast_receiver_view(j->of.receiver, agent);
+	const bool is_self = agent == peers->self;
+	Cssl__Heard heard = { MESSAGE(heard), .agent = peers->of.conf->agents[agent].name,
+		.boot_id = is_self ? peers->of.boot_id : view.boot_id,
+		.n_complete = (is_self ? peers->of.self->workers : view.workers) + 1,
+		.complete = &g->heard[agent * SENDER_THREADS_MAX] };
 	Cssl__Heard *pointer = &heard;
-	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_heard = 1, .heard = &pointer };
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = g->scope, .n_heard = 1, .heard = &pointer };
 
 	/* Where each agent has a stream of its own, numbers heard here say nothing about the peer's stream. */
-	if (!is_self && (view.state != SENDER_BELIEVED || agent == p->index || c->placement ||
-				p->giver.scope != CSSL__SNAPSHOT_REQUEST__SCOPE__ALL))
+	if (!is_self && (view.state != SENDER_BELIEVED || agent == p->index || peers->placement ||
+				g->scope != CSSL__SNAPSHOT_REQUEST__SCOPE__ALL))
 		return 0;
 	return send_part(p, &part);
 }
 
-void snapshot_stop_giving(struct peer *p)
+void snapshot_stop_giving(struct joining *j, struct peer *p)
 {
-	free(p->giver.heard);
-	p->giver.heard = NULL;
-	giving_move(&p->giver, GIVING_NOTHING);
+	struct snapshot_giver *g = &j->with[p->index].giver;
+
+	free(g->heard);
+	g->heard = NULL;
+	giver_move(g, GIVING_NOTHING);
 }
 
 /* One part for each sender, because there may be many; the last one has `last` set. */
-static int give_last(struct peer *p)
+static int give_last(struct joining *j, struct peer *p)
 {
-	const struct seen_since since = connections_seen_since(p->cluster->seen);
+	const struct snapshot_giver *g = &j->with[p->index].giver;
+	const struct seen_since since = connections_seen_since(j->of.seen);
 	Cssl__SeenSince message = { MESSAGE(seen_since), .age_ms = since_ms(since.ms, cluster_now_ms()),
 		.forgot = since.before == SEEN_FORGOT };
-	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .last = 1,
-		.seen_since = p->giver.seen ? &message : NULL };
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = g->scope, .last = 1,
+		.seen_since = g->seen ? &message : NULL };
 	int r = 0;
 
-	for (unsigned agent = 0; !r && agent < p->cluster->agent_count; agent++)
-		r = give_heard(p, agent);
+	for (unsigned agent = 0; !r && agent < j->of.peers->count; agent++)
+		r = give_heard(j, p, agent);
 	if (!r)
 		r = send_part(p, &part);
 	if (r)
 		return r;
 	count(COUNT_SNAPSHOTS_GIVEN);
-	log_event(LOG_INFO, NULL, "snapshot given", "peer=%s objects=%" PRIu64, p->conf->name, p->giver.given);
-	snapshot_stop_giving(p);
+	log_event(LOG_INFO, NULL, "snapshot given", "peer=%s objects=%" PRIu64, p->conf->name, g->given);
+	snapshot_stop_giving(j, p);
 	return 0;
 }
 
-void snapshot_go_on(struct peer *p)
+void joining_has_room(struct joining *j, struct peer *p)
 {
-	static int (*const steps[])(struct peer * p) = { [GIVING_SESSIONS] = give_objects,
+	static int (*const steps[])(struct joining * j, struct peer * p) = { [GIVING_SESSIONS] = give_objects,
 		[GIVING_LIVE] = give_objects,
 		[GIVING_SEEN] = give_seen,
 		[GIVING_LAST] = give_last };
-	struct snapshot_giver *g = &p->giver;
+	const struct snapshot_giver *g = &j->with[p->index].giver;
 	int r = 0;
 
 	for (unsigned parts = 0; !r && g->state != GIVING_NOTHING && parts < PARTS_AT_ONCE; parts++) {
 		if (stream_pending(&p->link->stream) >= PENDING_ENOUGH)
 			return;
-		r = steps[g->state](p);
+		r = steps[g->state](j, p);
 	}
 	if (r) /* the link is gone or ends for it; the peer will ask again */
-		snapshot_stop_giving(p);
+		snapshot_stop_giving(j, p);
 }
 
-int snapshot_give(struct peer *p, const Cssl__PeerMessage *request)
+void snapshot_give(struct joining *j, struct peer *p, const Cssl__SnapshotRequest *request)
 {
-	const bool all = request->snapshot_request->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL;
+	struct snapshot_giver *g = &j->with[p->index].giver;
 
-	giving_move(&p->giver, GIVING_SESSIONS);
-	p->giver.scope = all ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
-	p->giver.seen = request->snapshot_request->connections != 0;
-	p->giver.given = 0;
-	resettling_look(p->cluster, cluster_now_ms());
-	if (note_heard(p) != 0) {
-		snapshot_stop_giving(p); /* the peer asks another one */
-		return 0;
+	giver_move(g, GIVING_SESSIONS);
+	g->scope = request->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL
+									: CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
+	g->seen = request->connections != 0;
+	g->given = 0;
+	resettling_tick(j, cluster_now_ms()); /* the members as they are now: they say what it gets */
+	if (giver_note_heard(j, p) != 0) {
+		snapshot_stop_giving(j, p); /* the peer asks another one */
+		return;
 	}
-	snapshot_give_tombstones(p);
-	snapshot_go_on(p);
-	return 0;
+	snapshot_give_tombstones(j, p);
+	joining_has_room(j, p);
 }
 
 /* The tombstones of one part. */
@@ -281,19 +292,19 @@ static void on_stone(void *ctx, const revoke_what *what, int64_t revoked_ms)
 	s->count = 0;
 }
 
-void snapshot_give_tombstones(struct peer *p)
+void snapshot_give_tombstones(struct joining *j, struct peer *p)
 {
 	struct stones *s;
 
-	if (tombstones_count(p->cluster->tombstones) == 0)
+	if (tombstones_count(j->of.tombstones) == 0)
 		return;
 	s = calloc(1, sizeof *s);
 	if (!s) { /* without its tombstones a link is worth nothing */
-		peer_send_failed(p, CSSL_E_NO_MEMORY);
+		peer_fail(p, CSSL_E_NO_MEMORY);
 		return;
 	}
 	s->peer = p;
 	s->now_ms = cluster_now_ms();
-	tombstones_each(p->cluster->tombstones, on_stone, s);
+	tombstones_each(j->of.tombstones, on_stone, s);
 	free(s);
 }

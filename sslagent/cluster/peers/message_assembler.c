@@ -1,5 +1,5 @@
 /* message_assembler.c: a whole message is delivered without a copy. */
-#include "sslagent/cluster/message_assembler.h"
+#include "sslagent/cluster/peers/message_assembler.h"
 
 #include <openssl/crypto.h>
 #include <string.h>
