@@ -64,17 +64,16 @@ static int cluster_make_tables(struct cluster *c, int64_t now_ms)
 
 static int cluster_make_parts(struct cluster *c, int64_t now_ms)
 {
-	const struct peers_conf peers = { .main = c->main,
+	const struct peers_conf peers = {
+		.link = { c->main, NULL, NULL, c->ring, c->self->name, c->identity.boot_id, c->self->workers },
 		.conf = c->conf,
 		.self = c->self,
-		.ring = c->ring,
-		.boot_id = c->identity.boot_id,
 		.receiver = c->receiver,
 		.sending = c->sending,
 		.ops = &cluster_peers_ops,
-		.ctx = c };
+		.ctx = c,
+	};
 	const struct joining_conf joining = { .peers = &c->peers,
-		.receiver = c->receiver,
 		.store = c->store,
 		.live = c->live,
 		.seen = c->seen,

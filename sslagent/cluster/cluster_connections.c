@@ -37,8 +37,9 @@ static void tell_owner(struct cluster *c, unsigned of, const uint8_t *about)
 		t->superseded(t->superseded_ctx, &s.id, (uint16_t)of);
 }
 
-void cluster_supersede(struct cluster *c, unsigned owner, const struct connection_id *id, uint16_t of)
+void cluster_supersede(void *cluster, unsigned owner, const struct connection_id *id, uint16_t of)
 {
+	struct cluster *c = cluster;
 	const struct superseded s = { *id, owner };
 
 	if (owner != SEEN_NO_OWNER && cluster_thread_tell(&c->threads[owner - 1], tell_owner, of, &s, sizeof s) != 0)

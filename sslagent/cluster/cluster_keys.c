@@ -15,17 +15,6 @@
 
 /* Given */
 
-static void keys_send(struct peer *p, const struct sending_key *key, bool current)
-{
-	Cssl__SendingKey message = { MESSAGE(sending_key), .key_id = key->id, .aead = key->aead,
-		.key = bytes_of(key->secret, sizeof key->secret), .boot_id = p->all->of.boot_id,
-		.workers = p->all->of.self->workers, .current = current };
-	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_SENDING_KEY,
-		.sending_key = &message };
-
-	peer_send(p, &m);
-}
-
 /* The current key only to a peer that has none yet. */
 enum keys_to_send { KEYS_ALL, KEYS_NEXT };
 
@@ -34,8 +23,15 @@ static void keys_send_sending_keys(struct cluster *c, struct peer *p, enum keys_
 	struct sending_key keys[2];
 	unsigned count = sending_keys_list(c->sending, keys);
 
-	for (unsigned i = which == KEYS_ALL ? 0 : 1; i < count; i++)
-		keys_send(p, &keys[i], i == 0);
+	for (unsigned i = which == KEYS_ALL ? 0 : 1; i < count; i++) {
+		Cssl__SendingKey key = { MESSAGE(sending_key), .key_id = keys[i].id, .aead = keys[i].aead,
+			.key = bytes_of(keys[i].secret, sizeof keys[i].secret), .boot_id = c->identity.boot_id,
+			.workers = c->self->workers, .current = i == 0 };
+		Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_SENDING_KEY,
+			.sending_key = &key };
+
+		peer_send(p, &m);
+	}
 	OPENSSL_cleanse(keys, sizeof keys);
 }
 

@@ -104,17 +104,17 @@ void cluster_handle_closed(void *cluster);
 extern const struct session_source cluster_source;
 /* Any thread: import an encoded SESS_OBJ of another agent, with its times on this agent's clock. */
 void cluster_import(
-	struct cluster *c, agent_index from, const ProtobufCBinaryData *encoded, const struct heard_times *times);
+	void *cluster, agent_index from, const ProtobufCBinaryData *encoded, const struct heard_times *times);
 
 /* cluster_connections.c. Any thread. import_live: @o has a live part and no session. supersede: tell this owner, as
  * connections_seen_hear() names it, of the epoch of another one; SEEN_NO_OWNER: nothing to do. heard: ADOPTED, GONE or
  * HEARTBEAT of agent @from. */
 void cluster_import_live(struct cluster *c, const struct offer *o, int64_t now_ms);
-void cluster_supersede(struct cluster *c, unsigned owner, const struct connection_id *id, uint16_t of);
+void cluster_supersede(void *cluster, unsigned owner, const struct connection_id *id, uint16_t of);
 void cluster_heard_connection(struct cluster *c, unsigned from, const Cssl__BroadcastMessage *m, int64_t now_ms);
 
-/* cluster_keys.c. greet: give a new link all keys. on_message: SENDING_KEY, KEY_CONFIRMED and TICKET_KEYS; 0 or
- * negative. tick: every PEERS_EVERY_MS or so. make_ticket_key: and give it to all peers. */
+/* cluster_keys.c. greet: give a new link all keys. on_message takes SENDING_KEY, KEY_CONFIRMED and TICKET_KEYS; 0
+ * or negative. tick: every PEERS_EVERY_MS or so. make_ticket_key: and give it to all peers. */
 void cluster_keys_greet(struct cluster *c, struct peer *p);
 int cluster_keys_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m);
 void cluster_keys_tick(struct cluster *c, int64_t now_ms);

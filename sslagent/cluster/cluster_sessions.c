@@ -201,11 +201,6 @@ static struct session_pull *source_pull(struct session_source *s, struct worker 
 								   : NULL;
 }
 
-static void source_pull_cancel(struct session_source *s, struct session_pull *p)
-{
-	pulls_cancel(p);
-}
-
 const struct session_source cluster_source = {
 	.find = source_find,
 	.make_id = source_make_id,
@@ -213,7 +208,7 @@ const struct session_source cluster_source = {
 	.family_revoked = source_family_revoked,
 	.ticket_key = source_ticket_key,
 	.pull = source_pull,
-	.pull_cancel = source_pull_cancel,
+	.pull_cancel = pulls_cancel,
 };
 
 struct session_source *cluster_session_source(struct cluster *c)
@@ -269,8 +264,9 @@ static void import_session(struct cluster *c, const struct offer *o, int64_t now
 
 /* A broadcast object has exactly one part: the store takes sessions, the table takes live parts. */
 void cluster_import(
-	struct cluster *c, agent_index from, const ProtobufCBinaryData *encoded, const struct heard_times *times)
+	void *cluster, agent_index from, const ProtobufCBinaryData *encoded, const struct heard_times *times)
 {
+	struct cluster *c = cluster;
 	struct sess_obj obj;
 	const struct offer offer = { .obj = &obj,
 		.encoded = encoded->data,

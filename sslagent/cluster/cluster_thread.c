@@ -17,21 +17,15 @@
 static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len)
 {
 	struct cluster_thread *t = ctx;
-	struct cluster *c = t->cluster;
+	const struct peers *peers = &t->cluster->peers;
+	unsigned first = to == BROADCAST_ALL ? 0 : (unsigned)to, end = to == BROADCAST_ALL ? peers->count : first + 1;
 	unsigned sent = 0;
 
-	if (to != BROADCAST_ALL) {
-		if (what == DATAGRAM_OF_OBJECTS && !peers_listens(&c->peers, (unsigned)to))
-			return; /* it asks when it lives again */
-		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[to].peer);
-		count(COUNT_DATAGRAMS_SENT);
-		count_by(COUNT_DATAGRAM_BYTES_SENT, len);
-		return;
-	}
-	for (unsigned i = 0; i < c->peers.count; i++) {
-		if (!peers_listens(&c->peers, i))
+	for (unsigned i = first; i < end; i++) {
+		/* Words are for one agent that may not listen yet. An agent asks for objects when it lives again. */
+		if ((to == BROADCAST_ALL || what == DATAGRAM_OF_OBJECTS) && !peers_listens(peers, i))
 			continue;
-		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[i].peer);
+		udp_send(t->udp, datagram, len, (const struct sockaddr *)&peers->of.conf->agents[i].peer);
 		sent++;
 	}
 	count_by(COUNT_DATAGRAMS_SENT, sent);

@@ -63,7 +63,8 @@ static void tick_peers(struct cluster *c, int64_t now_ms)
 	unsigned up = 0, unheard = 0;
 
 	for (struct peer *p = peers_next(&c->peers, NULL); p; p = peers_next(&c->peers, p)) {
-		peer_tick(p, now_ms);
+		if (peer_tick(p, now_ms))
+			live_table_drop_owner(c->live, p->index);
 		up += p->state == PEER_UP;
 		unheard += p->is_unheard;
 	}

@@ -260,56 +260,32 @@ int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint1
 	return 0;
 }
 
-/* End passes: @ends returns the result of a pass, or a positive value if it still waits. */
-#define GOES_ON 1
-static void passes_end(struct passed_backends *all, int (*ends)(const struct pass *p, const void *ctx), const void *ctx)
+static void pass_end(struct pass *p, int result)
 {
-	for (struct pass *after, *p = LIST_FIRST(&all->passes); p; p = after) {
-		int result = ends(p, ctx);
-
-		after = LIST_NEXT(p, next);
-		if (result == GOES_ON)
-			continue;
-		LIST_REMOVE(p, next);
-		pass_hand_back(p, result);
-	}
-}
-
-struct taken_by {
-	unsigned peer;
-	const Cssl__PassedBackendTaken *m;
-};
-
-static int pass_ends_by_answer(const struct pass *p, const void *ctx)
-{
-	const struct taken_by *by = ctx;
-
-	if (p->target != by->peer || p->backend.next_epoch != by->m->next_epoch ||
-		memcmp(p->backend.connection.bytes, by->m->connection_id.data, CONNECTION_ID_LEN) != 0)
-		return GOES_ON;
-	return by->m->taken ? 0 : CSSL_E_STATE;
+	LIST_REMOVE(p, next);
+	pass_hand_back(p, result);
 }
 
 static int passed_answered(struct cluster *c, struct peer *from, const Cssl__PassedBackendTaken *m)
 {
-	struct taken_by by = { from->index, m };
-
-	if (by.m->connection_id.len != CONNECTION_ID_LEN)
+	if (m->connection_id.len != CONNECTION_ID_LEN)
 		return CSSL_E_RANGE;
-	passes_end(&c->passed, pass_ends_by_answer, &by);
+	for (struct pass *after, *p = LIST_FIRST(&c->passed.passes); p; p = after) {
+		after = LIST_NEXT(p, next);
+		if (p->target == from->index && p->backend.next_epoch == m->next_epoch &&
+			memcmp(p->backend.connection.bytes, m->connection_id.data, CONNECTION_ID_LEN) == 0)
+			pass_end(p, m->taken ? 0 : CSSL_E_STATE);
+	}
 	return 0;
-}
-
-static int pass_ends_by_loss(const struct pass *p, const void *ctx)
-{
-	return p->target == *(const unsigned *)ctx ? CSSL_E_STATE : GOES_ON;
 }
 
 void passed_backends_peer_lost(struct cluster *c, struct peer *peer)
 {
-	unsigned index = peer->index;
-
-	passes_end(&c->passed, pass_ends_by_loss, &index);
+	for (struct pass *after, *p = LIST_FIRST(&c->passed.passes); p; p = after) {
+		after = LIST_NEXT(p, next);
+		if (p->target == peer->index)
+			pass_end(p, CSSL_E_STATE);
+	}
 }
 
 /* Tell the other side to forget the backend: its descriptor would keep the socket open. */
@@ -337,14 +313,6 @@ static int passed_withdrawn(struct cluster *c, const Cssl__PassedBackendWithdraw
 	return 0;
 }
 
-static int pass_ends_by_time(const struct pass *p, const void *ctx)
-{
-	if (p->until_ms > *(const int64_t *)ctx)
-		return GOES_ON;
-	pass_withdraw(p);
-	return CSSL_E_EXPIRED;
-}
-
 int passed_backends_on_message(struct cluster *c, struct peer *from, const Cssl__PeerMessage *m)
 {
 	switch (m->what_case) {
@@ -360,7 +328,13 @@ void passed_backends_tick(struct cluster *c, int64_t now_ms)
 	struct passed_backends *all = &c->passed;
 	struct unclaimed_list over = LIST_HEAD_INITIALIZER(over);
 
-	passes_end(all, pass_ends_by_time, &now_ms);
+	for (struct pass *after, *p = LIST_FIRST(&all->passes); p; p = after) {
+		after = LIST_NEXT(p, next);
+		if (p->until_ms > now_ms)
+			continue;
+		pass_withdraw(p);
+		pass_end(p, CSSL_E_EXPIRED);
+	}
 	pthread_mutex_lock(&all->lock);
 	for (struct unclaimed *after, *u = LIST_FIRST(&all->unclaimed); u; u = after) {
 		after = LIST_NEXT(u, next);

@@ -32,7 +32,7 @@ struct passed_backends {
 		.lock = PTHREAD_MUTEX_INITIALIZER                                                                      \
 	}
 
-/* PASSED_BACKEND, PASSED_BACKEND_TAKEN or PASSED_BACKEND_WITHDRAWN. 0 or negative. */
+/* Takes PASSED_BACKEND, PASSED_BACKEND_TAKEN and PASSED_BACKEND_WITHDRAWN. 0 or negative. */
 int passed_backends_on_message(struct cluster *c, struct peer *from, const Cssl__PeerMessage *m);
 void passed_backends_peer_lost(struct cluster *c, struct peer *peer);
 

@@ -197,7 +197,7 @@ struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint
 	return p;
 }
 
-void pulls_cancel(struct session_pull *p)
+void pulls_cancel(struct session_source *s, struct session_pull *p)
 {
 	if (p)
 		p->done = NULL;
@@ -318,6 +318,8 @@ int pulls_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage 
 {
 	if (m->what_case == CSSL__PEER_MESSAGE__WHAT_PULL)
 		return pulls_answer_over_link(c, p, m);
+	if (m->what_case != CSSL__PEER_MESSAGE__WHAT_ABSENT)
+		return 0;
 	if (m->absent.len != SESSION_ID_LEN)
 		return CSSL_E_RANGE;
 	pulls_end_absent(c, p->index, m->absent.data);

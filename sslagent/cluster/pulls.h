@@ -28,13 +28,13 @@ struct pulls {
 /* On worker @w. As session_source.pull and pull_cancel; @origin is of the id. */
 struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint8_t id[static SESSION_ID_LEN],
 	uint16_t origin, void (*done)(void *ctx, enum session_answer answer), void *ctx);
-void pulls_cancel(struct session_pull *p);
+void pulls_cancel(struct session_source *s, struct session_pull *p);
 
 /* The session is in the store now. */
 void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN]);
 /* PULL, ABSENT or TOO_LARGE of agent @from, by datagram. */
 void pulls_heard(struct cluster *c, unsigned from, const Cssl__BroadcastMessage *m);
-/* PULL or ABSENT, over the link. 0 or negative. */
+/* Takes PULL and ABSENT, over the link. 0 or negative. */
 int pulls_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m);
 
 /* With PULLS_END the cluster closes: end every one now. */

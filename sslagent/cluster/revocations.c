@@ -268,8 +268,9 @@ static int revocations_take_answer(struct cluster *c, struct peer *p, const Cssl
 
 int revocations_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m)
 {
-	return m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKE ? revocations_obey(c, p, m)
-							       : revocations_take_answer(c, p, m);
+	if (m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKE)
+		return revocations_obey(c, p, m);
+	return m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKED ? revocations_take_answer(c, p, m) : 0;
 }
 
 void revocations_peer_lost(struct cluster *c, struct peer *peer)

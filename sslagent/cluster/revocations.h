@@ -24,7 +24,7 @@ struct revocations {
 
 #define REVOCATIONS_END INT64_MAX /* the time when every revocation is over */
 
-/* REVOKE or REVOKED of a peer. 0 or negative. */
+/* Takes REVOKE and REVOKED of a peer. 0 or negative. */
 int revocations_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m);
 void revocations_peer_lost(struct cluster *c, struct peer *peer);
 /* With REVOCATIONS_END the cluster closes: end every one now. */

@@ -95,7 +95,7 @@ static void open_link(void)
 		.name = "a",
 		.boot_id = LONE_PEER_BOOT,
 		.workers = 1 };
-	struct peer_link_conf link_conf = cluster->peers.link;
+	struct peer_link_conf link_conf = cluster->peers.of.link;
 	struct sockaddr_un from = { .sun_family = AF_UNIX };
 	uint8_t in[OPENING_MESSAGE_MAX];
 	struct opening *o;

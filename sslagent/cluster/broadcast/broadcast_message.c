@@ -1,19 +1,8 @@
 /* broadcast_message.c: framing and checks. sess_obj.h checks the content of a session object. */
 #include "sslagent/cluster/broadcast/broadcast_message.h"
 
-#include <assert.h>
-
 #include "proto/error.h"
 #include "proto/sess_obj.h"
-
-size_t broadcast_message_write(const Cssl__BroadcastMessage *m, uint8_t *out)
-{
-	size_t len = cssl__broadcast_message__pack(m, out + BROADCAST_MESSAGE_FRAME_LEN);
-
-	assert(len <= BROADCAST_MESSAGE_MAX);
-	wire_store_u16(out, (uint16_t)len);
-	return BROADCAST_MESSAGE_FRAME_LEN + len;
-}
 
 static int exactly(const ProtobufCBinaryData *bytes, size_t len)
 {

@@ -1,5 +1,6 @@
 /* broadcast_message.h: messages of broadcast.proto in a datagram's payload. The length of each (2 bytes) stands
- * before it. It is a part of its own because every field that comes from outside is checked here, in one place. */
+ * before it; a sender writes it. It is a part of its own because every field that comes from outside is checked here,
+ * in one place. */
 #ifndef CSSL_SSLAGENT_BROADCAST_MESSAGE_H
 #define CSSL_SSLAGENT_BROADCAST_MESSAGE_H
 
@@ -12,15 +13,6 @@
 #define SENDER_THREADS_MAX          129u /* workers and main thread of one process; one datagram names them all */
 #define BROADCAST_MESSAGE_FRAME_LEN 2u
 #define BROADCAST_MESSAGE_MAX       (DATAGRAM_PAYLOAD_MAX - BROADCAST_MESSAGE_FRAME_LEN)
-
-/* Bytes of @m with its length in front. */
-static inline size_t broadcast_message_len(const Cssl__BroadcastMessage *m)
-{
-	return BROADCAST_MESSAGE_FRAME_LEN + cssl__broadcast_message__get_packed_size(m);
-}
-
-/* Write @m to @out, which has room for it. Returns the bytes written. @m has at most BROADCAST_MESSAGE_MAX bytes. */
-size_t broadcast_message_write(const Cssl__BroadcastMessage *m, uint8_t *out);
 
 /* The next message at @in, unpacked into @scratch (which the caller closes) and checked: it has one content, the length
  * of each id and challenge is right, each number is in its range. Returns 0, or negative: the caller must not read the

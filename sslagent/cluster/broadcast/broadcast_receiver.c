@@ -74,7 +74,7 @@ static void sender_forget(struct broadcast_receiver *r, struct sender *s)
 {
 	heard_keys_forget(&r->keys, &s->keys);
 	for (unsigned worker = 0; s->numbers && worker <= s->keys.workers; worker++)
-		heard_numbers_clear(&s->numbers[worker]);
+		free(s->numbers[worker].missing);
 	free(s->numbers);
 	s->numbers = NULL;
 }
@@ -139,18 +139,15 @@ static void sender_note_before(struct sender *s, uint64_t boot_id, unsigned work
 		s->before->complete[worker] = complete;
 }
 
-static int sender_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers)
+static int sender_meet(struct broadcast_receiver *r, struct sender *s, const struct sender_keys *process)
 {
-	struct sender *s = &r->senders[sender];
 	struct complete_before *before = s->before;
+	struct heard_numbers *numbers = calloc(process->workers + 1, sizeof *numbers);
 
-	if (s->numbers && s->keys.boot_id == boot_id && s->keys.workers == workers)
-		return 0;
-	struct heard_numbers *numbers = calloc(workers + 1, sizeof *numbers);
 	if (!numbers)
 		return CSSL_E_NO_MEMORY;
 	sender_forget(r, s);
-	*s = (struct sender){ .keys = { .sender = sender, .workers = workers, .boot_id = boot_id },
+	*s = (struct sender){ .keys = *process,
 		.previous_boot_id = s->keys.boot_id,
 		.numbers = numbers,
 		.heard_ms = NEVER,
@@ -162,28 +159,28 @@ static int sender_meet(struct broadcast_receiver *r, unsigned sender, uint64_t b
 
 int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers)
 {
+	const struct sender_keys process = { .sender = sender, .workers = workers, .boot_id = boot_id };
+	struct sender *s = &r->senders[sender];
+	int result = 0;
+
 	receiver_lock(r);
-	int result = sender_meet(r, sender, boot_id, workers);
+	if (!s->numbers || s->keys.boot_id != boot_id || s->keys.workers != workers)
+		result = sender_meet(r, s, &process);
 	receiver_unlock(r);
 	return result;
-}
-
-static int sender_add_key(struct broadcast_receiver *r, struct sender *s, const struct given_key *key, int64_t now_ms)
-{
-	int result = s->numbers ? heard_keys_add(&r->keys, &s->keys, key) : CSSL_E_STATE;
-
-	if (!result)
-		receiver_due(r, questions_probe(&s->questions, sender_belief(s), now_ms));
-	return result == KEY_KNOWN ? 0 : result;
 }
 
 int broadcast_receiver_add_key(
 	struct broadcast_receiver *r, unsigned sender, const struct given_key *key, int64_t now_ms)
 {
+	struct sender *s = &r->senders[sender];
+
 	receiver_lock(r);
-	int result = sender_add_key(r, &r->senders[sender], key, now_ms);
+	int result = s->numbers ? heard_keys_add(&r->keys, &s->keys, key) : CSSL_E_STATE;
+	if (!result)
+		receiver_due(r, questions_probe(&s->questions, sender_belief(s), now_ms));
 	receiver_unlock(r);
-	return result;
+	return result == KEY_KNOWN ? 0 : result;
 }
 
 static void sender_numbers_exist(
@@ -455,26 +452,21 @@ void broadcast_receiver_complete(
 	receiver_unlock(r);
 }
 
-static struct receiver_view sender_view(const struct sender *s)
+struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r, unsigned sender)
 {
+	const struct sender *s = &r->senders[sender];
+
+	receiver_lock(r);
 	struct receiver_view v = {
 		.boot_id = s->keys.boot_id, .workers = s->keys.workers, .heard_ms = NEVER, .clock = s->clock
 	};
-
-	if (!s->numbers)
-		return v;
-	v.heard_ms = s->heard_ms;
-	v.state = sender_belief(s) == BELIEF_PROVEN ? SENDER_BELIEVED : SENDER_UNPROVEN;
-	for (unsigned worker = 0; worker <= s->keys.workers; worker++)
+	if (s->numbers) {
+		v.heard_ms = s->heard_ms;
+		v.state = sender_belief(s) == BELIEF_PROVEN ? SENDER_BELIEVED : SENDER_UNPROVEN;
+	}
+	for (unsigned worker = 0; s->numbers && worker <= s->keys.workers; worker++)
 		for (unsigned run = 0; run < s->numbers[worker].missing_count; run++)
 			v.missing += s->numbers[worker].missing[run].last - s->numbers[worker].missing[run].first + 1;
-	return v;
-}
-
-struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r, unsigned sender)
-{
-	receiver_lock(r);
-	struct receiver_view v = sender_view(&r->senders[sender]);
 	receiver_unlock(r);
 	return v;
 }

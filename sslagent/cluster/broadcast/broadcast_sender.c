@@ -225,6 +225,16 @@ static uint8_t *sender_room_for_words(struct broadcast_sender *s, int to, size_t
 	return filling_room(s, &s->words, len);
 }
 
+static size_t message_len(const Cssl__BroadcastMessage *m)
+{
+	return BROADCAST_MESSAGE_FRAME_LEN + cssl__broadcast_message__get_packed_size(m);
+}
+
+static void message_write(const Cssl__BroadcastMessage *m, uint8_t *out)
+{
+	wire_store_u16(out, (uint16_t)cssl__broadcast_message__pack(m, out + BROADCAST_MESSAGE_FRAME_LEN));
+}
+
 static void stream_keep(struct broadcast_sender *s, struct stream *stream, const Cssl__BroadcastMessage *m, size_t len)
 {
 	struct kept *k = &stream->ring[m->number % s->conf.ring];
@@ -233,7 +243,7 @@ static void stream_keep(struct broadcast_sender *s, struct stream *stream, const
 	k->len = len;
 	k->message = object_alloc(s->memory, len);
 	if (k->message)
-		broadcast_message_write(m, k->message);
+		message_write(m, k->message);
 }
 
 static int stream_number(struct broadcast_sender *s, struct stream *stream, Cssl__BroadcastMessage *m)
@@ -243,7 +253,7 @@ static int stream_number(struct broadcast_sender *s, struct stream *stream, Cssl
 	size_t len;
 
 	m->number = stream->number + 1;
-	len = broadcast_message_len(m);
+	len = message_len(m);
 	if (len > DATAGRAM_PAYLOAD_MAX) {
 		m->number = 0;
 		return CSSL_E_TOO_LONG;
@@ -255,7 +265,7 @@ static int stream_number(struct broadcast_sender *s, struct stream *stream, Cssl
 	if (k->message)
 		memcpy(to, k->message, len);
 	else
-		broadcast_message_write(m, to);
+		message_write(m, to);
 	atomic_store_explicit(&stream->highest, stream->number, memory_order_release);
 	count(COUNT_OBJECTS_SENT);
 	return 0;
@@ -277,12 +287,12 @@ int broadcast_sender_number(struct broadcast_sender *s, int to, Cssl__BroadcastM
 
 int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__BroadcastMessage *m)
 {
-	size_t len = broadcast_message_len(m);
+	size_t len = message_len(m);
 
 	if (len > DATAGRAM_PAYLOAD_MAX)
 		return CSSL_E_TOO_LONG;
 	broadcast_sender_renew_key(s);
-	broadcast_message_write(m, sender_room_for_words(s, to, len));
+	message_write(m, sender_room_for_words(s, to, len));
 	return 0;
 }
 

@@ -41,14 +41,6 @@ static void key_remove(struct table *all, struct heard_key *k)
 	key_free(k);
 }
 
-static void key_remove_oldest(struct table *all, struct sender_keys *of)
-{
-	key_remove(all, of->held[0]);
-	memmove(of->held, of->held + 1, (KEYS_HELD - 1) * sizeof of->held[0]);
-	of->in_use -= of->in_use > 0;
-	of->count--;
-}
-
 int heard_keys_add(struct table *all, struct sender_keys *of, const struct given_key *given)
 {
 	struct heard_key *k = key_find(all, given->id);
@@ -58,8 +50,12 @@ int heard_keys_add(struct table *all, struct sender_keys *of, const struct given
 	k = key_create(all, of, given);
 	if (!k)
 		return CSSL_E_CRYPTO;
-	if (of->count == KEYS_HELD)
-		key_remove_oldest(all, of);
+	if (of->count == KEYS_HELD) {
+		key_remove(all, of->held[0]);
+		memmove(of->held, of->held + 1, (KEYS_HELD - 1) * sizeof of->held[0]);
+		of->in_use -= of->in_use > 0;
+		of->count--;
+	}
 	of->held[of->count++] = k;
 	if (given->use == KEY_NEXT)
 		heard_key_prove(k, NULL);

@@ -8,12 +8,6 @@
 
 #include "net/array.h"
 
-void heard_numbers_clear(struct heard_numbers *h)
-{
-	free(h->missing);
-	*h = (struct heard_numbers){ 0 };
-}
-
 static void numbers_remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 {
 	if (count == 0) /* there may be no array at all */

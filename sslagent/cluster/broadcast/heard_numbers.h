@@ -18,12 +18,10 @@ struct number_run {
 /* All zero: nothing heard, nothing missing. */
 struct heard_numbers {
 	uint64_t highest;           /* known to exist */
-	struct number_run *missing; /* rising, never touching; owned */
+	struct number_run *missing; /* rising, never touching; the owner of this frees it */
 	uint32_t missing_count;
 	size_t missing_cap;
 };
-
-void heard_numbers_clear(struct heard_numbers *h);
 
 #define HEARD_BEFORE 1
 

@@ -53,7 +53,7 @@ static int joining_settle(struct resettling *r, const struct peers *peers)
 int joining_init(struct joining *j, const struct joining_conf *conf, int64_t now_ms)
 {
 	*j = (struct joining){ .of = *conf, .state = JOINING_ALONE, .since_ms = now_ms, .started_ms = now_ms };
-	broadcast_receiver_repair(conf->receiver, REPAIR_HELD);
+	broadcast_receiver_repair(conf->peers->of.receiver, REPAIR_HELD);
 	j->with = calloc(conf->peers->count, sizeof *j->with);
 	return j->with ? joining_settle(&j->resettling, conf->peers) : CSSL_E_NO_MEMORY;
 }
@@ -102,7 +102,8 @@ static void joining_become_ready(struct joining *j, const char *how, int64_t now
 /* Its link is open and its clock is known, so that its times can be used. */
 static bool joining_can_take_from(const struct joining *j, const struct peer *p)
 {
-	return p->state == PEER_UP && broadcast_receiver_view(j->of.receiver, p->index).clock.state == PEER_CLOCK_KNOWN;
+	return p->state == PEER_UP &&
+	       broadcast_receiver_view(j->of.peers->of.receiver, p->index).clock.state == PEER_CLOCK_KNOWN;
 }
 
 /* One peer's memory of connections is enough. */
@@ -140,35 +141,22 @@ static void taker_want(struct joining *j, struct peer *p, enum taking what)
 		taker->due = (uint8_t)what;
 }
 
-static void joining_fetch_own(struct joining *j, struct peer *p)
+void joining_fetch(struct joining *j, struct peer *p, const uint8_t *id)
 {
-	if (p->state != PEER_UP) /* its link will bring its sessions */
-		j->with[p->index].own_due = PEER_OWN_DUE;
-	else
-		taker_want(j, p, TAKING_OWN);
-}
-
-static void joining_fetch_one(struct joining *j, struct peer *p, const uint8_t *id)
-{
+	struct joining_peer *with = &j->with[p->index];
 	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PULL,
 		.pull = bytes_of(id, SESSION_ID_LEN) };
 
-	if (store_peek(j->of.store, id, cluster_now_ms(), NULL, NULL) == 0)
+	if (id && store_peek(j->of.store, id, cluster_now_ms(), NULL, NULL) == 0)
 		return;
-	if (peer_send(p, &m) != 0) {
-		j->with[p->index].own_due = PEER_OWN_DUE;
-		return;
+	if (p->state != PEER_UP || (id && peer_send(p, &m) != 0)) {
+		with->own_due = PEER_OWN_DUE; /* its link will bring its sessions */
+	} else if (id) {
+		count(COUNT_PULLS_ASKED);
+		with->announced++;
+	} else {
+		taker_want(j, p, TAKING_OWN);
 	}
-	count(COUNT_PULLS_ASKED);
-	j->with[p->index].announced++;
-}
-
-void joining_fetch(struct joining *j, struct peer *p, const uint8_t *id)
-{
-	if (id)
-		joining_fetch_one(j, p, id);
-	else
-		joining_fetch_own(j, p);
 }
 
 static int64_t taker_moment(uint64_t age_ms, int64_t now_ms)
@@ -230,8 +218,8 @@ static void taker_take_heard(struct joining *j, const Cssl__SnapshotPart *part)
 		const struct conf_agent *agent = conf_agent_find(conf, heard->agent);
 
 		for (size_t worker = 0; agent && worker < heard->n_complete; worker++)
-			broadcast_receiver_complete(j->of.receiver, (unsigned)(agent - conf->agents), heard->boot_id,
-				(unsigned)worker, heard->complete[worker]);
+			broadcast_receiver_complete(j->of.peers->of.receiver, (unsigned)(agent - conf->agents),
+				heard->boot_id, (unsigned)worker, heard->complete[worker]);
 	}
 }
 
@@ -271,7 +259,7 @@ static int taker_take_part(struct joining *j, struct peer *p, const Cssl__Snapsh
 /* An object that this agent asked for, or one of a snapshot. */
 static void joining_take_object(struct joining *j, struct peer *p, const Cssl__PeerObject *o)
 {
-	const struct peer_clock clock = broadcast_receiver_view(j->of.receiver, p->index).clock;
+	const struct peer_clock clock = broadcast_receiver_view(j->of.peers->of.receiver, p->index).clock;
 	struct joining_peer *with = &j->with[p->index];
 	struct heard_times times = { .now_ms = cluster_now_ms() };
 
@@ -351,10 +339,10 @@ static void joining_in_alone(struct joining *j, int64_t now_ms)
 {
 	joining_ask(j);
 	if (joining_sources(j, SOURCE_ASKED) > 0) {
-		broadcast_receiver_repair(j->of.receiver, REPAIR_HELD);
+		broadcast_receiver_repair(j->of.peers->of.receiver, REPAIR_HELD);
 		joining_move(j, JOINING_TAKING, now_ms);
 	} else if (now_ms - j->started_ms >= j->of.peers->of.conf->broadcast.alone_after_ms) {
-		broadcast_receiver_repair(j->of.receiver, REPAIR_ON);
+		broadcast_receiver_repair(j->of.peers->of.receiver, REPAIR_ON);
 		joining_become_ready(j, "alone", now_ms);
 	}
 }
@@ -365,7 +353,7 @@ static void joining_check_silence(struct joining *j, struct peer *from, int64_t 
 		j->with[from->index].taker.state == TAKING_ALL ? j->with[from->index].taker.heard_ms : j->since_ms;
 
 	if (now_ms - heard_ms > SILENT_MS)
-		peer_fail(from, UV_ETIMEDOUT); /* its link ends, so it is lost as a source */
+		peer_link_end(from->link, UV_ETIMEDOUT); /* its link ends, so it is lost as a source */
 }
 
 /* Where agents hold parts, wait for peers that come up a little later than the first. */
@@ -385,7 +373,7 @@ static void joining_in_taking(struct joining *j, int64_t now_ms)
 	if (j->of.peers->placement && away > 0 &&
 		now_ms - j->started_ms < j->of.peers->of.conf->broadcast.alone_after_ms)
 		return;
-	broadcast_receiver_repair(j->of.receiver, REPAIR_ON);
+	broadcast_receiver_repair(j->of.peers->of.receiver, REPAIR_ON);
 	joining_move(j,
 		j->of.peers->placement || joining_sources(j, SOURCE_TAKEN) > 0 ? JOINING_REPAIRING : JOINING_ALONE,
 		now_ms);
@@ -396,7 +384,7 @@ static void joining_in_repairing(struct joining *j, int64_t now_ms)
 	uint64_t missing = 0;
 
 	for (unsigned agent = 0; agent < j->of.peers->count; agent++)
-		missing += broadcast_receiver_view(j->of.receiver, agent).missing;
+		missing += broadcast_receiver_view(j->of.peers->of.receiver, agent).missing;
 	if (missing > 0 && now_ms - j->since_ms < REPAIR_WITHIN_MS)
 		return;
 	joining_move(j, JOINING_JOINED, now_ms);

@@ -15,11 +15,10 @@
 #ifndef CSSL_SSLAGENT_JOINING_H
 #define CSSL_SSLAGENT_JOINING_H
 
-#include "sslagent/cluster/joining/resettling.h"
-#include "sslagent/cluster/joining/snapshot.h"
 #include "sslagent/cluster/peers/peers.h"
 
 struct connections_seen;
+struct session;
 struct store;
 struct tombstones;
 
@@ -41,13 +40,33 @@ struct joining_ops {
 /* All outlive it. */
 struct joining_conf {
 	struct peers *peers;
-	struct broadcast_receiver *receiver;
 	struct store *store;
 	struct shelf *live;
 	struct connections_seen *seen;
 	struct tombstones *tombstones;
 	const struct joining_ops *ops;
 	void *ctx;
+};
+
+/* A snapshot on its way, part by part as the link has room. */
+enum giving { GIVING_NOTHING, GIVING_SESSIONS, GIVING_LIVE, GIVING_SEEN, GIVING_LAST, GIVING_STATE_COUNT };
+
+struct snapshot_giver {
+	uint8_t state; /* enum giving */
+	uint8_t scope; /* Cssl__SnapshotRequest__Scope */
+	bool seen;     /* the memory of connections, too */
+	uint64_t cursor;
+	uint64_t given;
+	uint64_t *heard; /* by agent and worker: the last number when it began; owned */
+};
+
+enum taking { TAKING_NOTHING, TAKING_ALL, TAKING_OWN, TAKING_STATE_COUNT };
+
+struct snapshot_taker {
+	uint8_t state; /* enum taking */
+	uint8_t due;   /* enum taking: ask for it when the one under way ends */
+	uint64_t taken;
+	int64_t begun_ms, heard_ms;
 };
 
 /* Has the peer given this agent its part? Counted from the time when the peer entered the membership. */
@@ -64,6 +83,22 @@ struct joining_peer {
 	uint8_t own_due;    /* enum joining_own */
 	unsigned announced; /* large objects that it announced and sends over the link */
 	int64_t alive_ms;   /* when it was last alive: resettling */
+};
+
+/* The members of the cluster, and sessions that follow the membership (conf replicas).
+ *
+ * A living agent is a member. An agent that is away for left_after is no member any more. After a change, when the
+ * membership has settled, each agent goes through its store. When an agent is lost, its sessions are sent to the agents
+ * that take over its places. The first remaining holder sends a session, or, without one, the agent that made it. A
+ * session from another agent is dropped when only others hold it now. An entering agent asks for its part itself
+ * (above).
+ *
+ * Where every agent holds everything it does nothing. */
+struct resettling {
+	struct placement *before, *after; /* members for which the store is settled, and is being settled; owned */
+	int64_t changed_ms, begun_ms;     /* last change of the membership; begin of the walk */
+	uint64_t cursor;
+	enum { RESETTLED, MEMBERS_CHANGED, RESETTLING } state;
 };
 
 /* Embedded. Others read state and resettling.state. */
@@ -84,7 +119,10 @@ void joining_free(struct joining *j); /* legal on a zeroed one */
 /* Every 20 to 50 ms. */
 void joining_tick(struct joining *j, int64_t now_ms);
 
-/* What peers_ops tells. on_message: SNAPSHOT_REQUEST, SNAPSHOT_PART, OBJECT, ABSENT and PONG; 0 or negative. */
+/* Every few milliseconds: the members as they are now, and a bounded part of the work of a change. */
+void resettling_tick(struct joining *j, int64_t now_ms);
+
+/* What peers_ops tells. on_message takes SNAPSHOT_REQUEST, SNAPSHOT_PART, OBJECT, ABSENT and PONG; 0 or negative. */
 void joining_peer_up(struct joining *j, struct peer *p);
 void joining_peer_lost(struct joining *j, struct peer *p);
 void joining_has_room(struct joining *j, struct peer *p);
@@ -104,5 +142,14 @@ static inline bool joining_is_quiet(const struct joining *j, unsigned agent)
 {
 	return joining_is_idle(j, agent) && j->with[agent].announced == 0;
 }
+
+/* Between the files of this folder. give: the peer asked for a snapshot, begin (again). give_tombstones: without a
+ * request, on every new link. */
+void snapshot_give(struct joining *j, struct peer *p, const Cssl__SnapshotRequest *request);
+void snapshot_stop_giving(struct joining *j, struct peer *p);
+void snapshot_give_tombstones(struct joining *j, struct peer *p);
+
+/* 1 when this agent has to give @session to @peer, which asked for its part, else 0. */
+bool resettling_gives(const struct peers *peers, const struct peer *peer, const struct session *session);
 
 #endif

@@ -168,7 +168,7 @@ static int giver_note_heard(struct joining *j, struct peer *p)
 	for (unsigned agent = 0; heard && agent < peers->count; agent++)
 		for (unsigned worker = 0; worker < SENDER_THREADS_MAX; worker++)
 			heard[agent * SENDER_THREADS_MAX + worker] =
-				broadcast_receiver_heard(j->of.receiver, agent, worker);
+				broadcast_receiver_heard(j->of.peers->of.receiver, agent, worker);
 	for (unsigned worker = 0; heard && worker <= peers->of.self->workers; worker++)
 		heard[peers->self * SENDER_THREADS_MAX + worker] = j->of.ops->numbered(j->of.ctx, worker, p->index);
 	return heard ? 0 : CSSL_E_NO_MEMORY;
@@ -178,10 +178,10 @@ static int give_heard(struct joining *j, struct peer *p, unsigned agent)
 {
 	const struct peers *peers = j->of.peers;
 	const struct snapshot_giver *g = &j->with[p->index].giver;
-	const struct receiver_view view = broadcast_receiver_view(j->of.receiver, agent);
+	const struct receiver_view view = broadcast_receiver_view(j->of.peers->of.receiver, agent);
 	const bool is_self = agent == peers->self;
 	Cssl__Heard heard = { MESSAGE(heard), .agent = peers->of.conf->agents[agent].name,
-		.boot_id = is_self ? peers->of.boot_id : view.boot_id,
+		.boot_id = is_self ? peers->of.link.boot_id : view.boot_id,
 		.n_complete = (is_self ? peers->of.self->workers : view.workers) + 1,
 		.complete = &g->heard[agent * SENDER_THREADS_MAX] };
 	Cssl__Heard *pointer = &heard;
@@ -300,7 +300,7 @@ void snapshot_give_tombstones(struct joining *j, struct peer *p)
 		return;
 	s = calloc(1, sizeof *s);
 	if (!s) { /* without its tombstones a link is worth nothing */
-		peer_fail(p, CSSL_E_NO_MEMORY);
+		peer_link_end(p->link, CSSL_E_NO_MEMORY);
 		return;
 	}
 	s->peer = p;

@@ -39,14 +39,8 @@ int peer_send(struct peer *p, const Cssl__PeerMessage *m)
 	int r = p->state == PEER_UP ? peer_link_send(p->link, m, PEER_NO_FD) : CSSL_E_STATE;
 
 	if (r == CSSL_E_FULL || r == CSSL_E_NO_MEMORY)
-		peer_fail(p, r);
+		peer_link_end(p->link, r);
 	return r;
-}
-
-void peer_fail(struct peer *p, int error)
-{
-	if (p->link)
-		peer_link_end(p->link, error);
 }
 
 int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, bool unasked)
@@ -121,7 +115,7 @@ static void peer_retry_later(struct peer *p, int64_t now_ms, int error)
 
 static struct peer_link *peer_connect_to(struct peer *p, const struct sockaddr_storage *to)
 {
-	struct peer_link_conf conf = p->all->link;
+	struct peer_link_conf conf = p->all->of.link;
 	conf.ops = &link_ops;
 	conf.ctx = p;
 	struct peer_link *l = peer_link_connect(&conf, (const struct sockaddr *)to, p->conf->name);
@@ -169,11 +163,6 @@ static bool peer_is_heard(const struct peer *p, int64_t now_ms)
 	if (patience_ms < HEARD_WITHIN_MS)
 		patience_ms = HEARD_WITHIN_MS;
 	return heard_ms != INT64_MIN && now_ms - heard_ms < patience_ms;
-}
-
-bool peer_is_settled(const struct peer *p)
-{
-	return p->state == PEER_UP && p->readiness == PEER_READY && peers_listens(p->all, p->index);
 }
 
 static void peer_update_flags(struct peer *p)
@@ -355,7 +344,7 @@ static void peer_tick_link(struct peer *p, int64_t now_ms)
 	peer_look_for_shorter(p, now_ms);
 }
 
-void peer_tick(struct peer *p, int64_t now_ms)
+bool peer_tick(struct peer *p, int64_t now_ms)
 {
 	int64_t keep_ms = (int64_t)p->all->of.conf->broadcast.live_keep_s * 1000;
 
@@ -365,8 +354,8 @@ void peer_tick(struct peer *p, int64_t now_ms)
 		peer_tick_link(p, now_ms);
 	peer_update_flags(p);
 	peer_look_for_datagrams(p, now_ms);
-	if (p->lost_ms != 0 && p->lost_ms != LOST_FOR_GOOD && now_ms - p->lost_ms > keep_ms) {
-		p->lost_ms = LOST_FOR_GOOD;
-		p->all->of.ops->on_gone(p->all->of.ctx, p);
-	}
+	if (p->lost_ms == 0 || p->lost_ms == LOST_FOR_GOOD || now_ms - p->lost_ms <= keep_ms)
+		return false;
+	p->lost_ms = LOST_FOR_GOOD;
+	return true;
 }

@@ -150,35 +150,23 @@ static int on_message_bytes(void *ctx, const uint8_t *message, size_t len)
 	return result;
 }
 
-static int link_take_plain(struct peer_link *l, const uint8_t *in, size_t len)
+/* On a sealed link each batch is opened in place; one that has not come whole is left. */
+static int link_take_open(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
 {
-	return message_assembler_feed(&l->assembler, in, len, MESSAGE_MAX, on_message_bytes, l);
-}
-
-static int link_take_sealed(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
-{
-	uint8_t *plain;
-	size_t plain_len, taken;
 	int result = 0;
 
 	while (!result && *used < len) {
-		result = batch_open(l->opening_cipher, in + *used, len - *used, &plain, &plain_len, &taken);
-		if (result == BATCH_INCOMPLETE)
-			return 0;
+		uint8_t *plain = in;
+		size_t plain_len = len, taken = len;
+
+		if (l->opening_cipher)
+			result = batch_open(l->opening_cipher, in + *used, len - *used, &plain, &plain_len, &taken);
 		if (result)
-			break;
+			return result == BATCH_INCOMPLETE ? 0 : result;
 		*used += taken;
-		result = link_take_plain(l, plain, plain_len);
+		result = message_assembler_feed(&l->assembler, plain, plain_len, MESSAGE_MAX, on_message_bytes, l);
 	}
 	return result;
-}
-
-static int link_take_open(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
-{
-	if (l->opening_cipher)
-		return link_take_sealed(l, in, len, used);
-	*used = len;
-	return link_take_plain(l, in, len);
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
@@ -265,50 +253,49 @@ static const struct stream_ops stream_ops = {
 	.on_fd = on_fd,
 };
 
-static struct peer_link *link_create(const struct peer_link_conf *conf, int family)
+enum link_side { LINK_CONNECTS, LINK_ANSWERS };
+
+static struct peer_link *link_create(
+	const struct peer_link_conf *conf, const struct sockaddr *other, enum link_side side)
 {
+	struct link_hello mine = { .version_min = LINK_VERSION,
+		.version_max = LINK_VERSION,
+		.role = LINK_ROLE_AGENT,
+		.protection = other->sa_family == AF_UNIX ? LINK_TRUSTED : LINK_SEALED,
+		.aead = aead_preferred(),
+		.boot_id = conf->boot_id,
+		.workers = (uint16_t)conf->workers };
 	struct peer_link *l = calloc(1, sizeof *l);
 
 	if (!l)
 		return NULL;
+	snprintf(mine.name, sizeof mine.name, "%s", conf->name);
+	l->opening = side == LINK_CONNECTS ? opening_start(conf->ring, 0, &mine, LINK_ROLE_AGENT)
+					   : opening_answer(conf->ring, &mine, LINK_ROLE_AGENT);
+	if (!l->opening) {
+		free(l);
+		return NULL;
+	}
+	l->state = side == LINK_CONNECTS ? PEER_LINK_CONNECTING : PEER_LINK_OPENING;
 	l->ops = conf->ops;
 	l->ctx = conf->ctx;
-	l->protection = family == AF_UNIX ? LINK_TRUSTED : LINK_SEALED;
+	l->protection = mine.protection;
 	l->deadline.fn = on_deadline;
 	l->heard_ms = worker_now_ms(conf->worker);
-	if (family == AF_UNIX)
+	address_format(other, l->address);
+	if (l->protection == LINK_TRUSTED)
 		stream_expect_fds(&l->stream);
 	return l;
 }
 
-static struct link_hello link_hello_of(const struct peer_link_conf *conf, const struct peer_link *l)
-{
-	struct link_hello h = {
-		.version_min = LINK_VERSION,
-		.version_max = LINK_VERSION,
-		.role = LINK_ROLE_AGENT,
-		.protection = l->protection,
-		.aead = aead_preferred(),
-		.boot_id = conf->boot_id,
-		.workers = (uint16_t)conf->workers,
-	};
-
-	snprintf(h.name, sizeof h.name, "%s", conf->name);
-	return h;
-}
-
 struct peer_link *peer_link_connect(const struct peer_link_conf *conf, const struct sockaddr *to, const char *peer)
 {
-	struct peer_link *l = link_create(conf, to->sa_family);
-	struct link_hello mine;
+	struct peer_link *l = link_create(conf, to, LINK_CONNECTS);
 
 	if (!l)
 		return NULL;
-	mine = link_hello_of(conf, l);
-	l->opening = opening_start(conf->ring, 0, &mine, LINK_ROLE_AGENT);
-	address_format(to, l->address);
 	stream_set_fault(&l->stream, "peer", peer);
-	if (!l->opening || stream_connect(&l->stream, conf->worker, &stream_ops, to, NULL) != 0) {
+	if (stream_connect(&l->stream, conf->worker, &stream_ops, to, NULL) != 0) {
 		link_free(l);
 		return NULL;
 	}
@@ -319,20 +306,10 @@ struct peer_link *peer_link_connect(const struct peer_link_conf *conf, const str
 
 struct peer_link *peer_link_accept(const struct peer_link_conf *conf, int fd, const struct sockaddr *from)
 {
-	struct peer_link *l = link_create(conf, from->sa_family);
-	struct link_hello mine;
+	struct peer_link *l = link_create(conf, from, LINK_ANSWERS);
 
 	if (!l) {
 		close(fd);
-		return NULL;
-	}
-	mine = link_hello_of(conf, l);
-	l->state = PEER_LINK_OPENING;
-	l->opening = opening_answer(conf->ring, &mine, LINK_ROLE_AGENT);
-	address_format(from, l->address);
-	if (!l->opening) {
-		close(fd);
-		link_free(l);
 		return NULL;
 	}
 	if (stream_open_fd(&l->stream, conf->worker, &stream_ops, fd) != 0) {

@@ -56,11 +56,6 @@ void peer_way_address(
 	strcpy(un->sun_path, peer->peer_socket);
 }
 
-void peer_way_proved(struct peer_way *w)
-{
-	w->is_proved = w->kind == PEER_BY_UNIX;
-}
-
 /* Keep to the UNIX socket while somebody listens there: TCP would reach the same agent, which is busy. Only if all
  * attempts end, and it has never answered there, it may be another cluster's. */
 bool peer_way_failed(struct peer_way *w, int uv_error)

@@ -29,7 +29,10 @@ void peer_way_address(
 	struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer, struct sockaddr_storage *out);
 
 /* The agent has proved its name on this way. */
-void peer_way_proved(struct peer_way *w);
+static inline void peer_way_proved(struct peer_way *w)
+{
+	w->is_proved = w->kind == PEER_BY_UNIX;
+}
 
 /* That attempt failed. 1 when the other way is worth a try at once, 0 when both were tried. */
 bool peer_way_failed(struct peer_way *w, int uv_error);

@@ -60,12 +60,7 @@ int peers_init(struct peers *all, const struct peers_conf *conf)
 {
 	*all = (struct peers){ .of = *conf,
 		.self = (agent_index)(conf->self - conf->conf->agents),
-		.count = (unsigned)conf->conf->agent_count,
-		.link = { .worker = conf->main,
-			.ring = conf->ring,
-			.name = conf->self->name,
-			.boot_id = conf->boot_id,
-			.workers = conf->self->workers } };
+		.count = (unsigned)conf->conf->agent_count };
 	newcomers_init(&all->newcomers, &opening_limits);
 	all->flags = calloc(all->count, sizeof *all->flags);
 	all->at = calloc(all->count, sizeof(struct peer *));
@@ -229,7 +224,7 @@ static void on_heard(struct peer_link *l)
 {
 	struct incoming *i = l->ctx;
 
-	newcomer_proven(&i->place, worker_now_ms(i->all->of.main));
+	newcomer_proven(&i->place, worker_now_ms(i->all->of.link.worker));
 }
 
 static const struct peer_link_ops incoming_ops = {
@@ -252,8 +247,8 @@ static void incoming_count_displaced(void)
 /* 1, or 0: no newcomer gives way. */
 static bool incoming_make_room(struct peers *all, uint8_t source)
 {
-	struct newcomer *p =
-		newcomers_victim(&all->newcomers, source, worker_now_ms(all->of.main), worker_turn(all->of.main));
+	struct newcomer *p = newcomers_victim(
+		&all->newcomers, source, worker_now_ms(all->of.link.worker), worker_turn(all->of.link.worker));
 
 	if (p) {
 		incoming_count_displaced();
@@ -265,7 +260,7 @@ static bool incoming_make_room(struct peers *all, uint8_t source)
 static struct incoming *incoming_make(struct peers *all, int fd, const struct sockaddr *from)
 {
 	struct incoming *i = calloc(1, sizeof *i);
-	struct peer_link_conf conf = all->link;
+	struct peer_link_conf conf = all->of.link;
 
 	if (!i) {
 		close(fd);
@@ -295,7 +290,8 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
 	if (!i)
 		return;
 	all->handles++;
-	newcomers_add(&all->newcomers, &i->place, source, worker_now_ms(all->of.main), worker_turn(all->of.main));
+	newcomers_add(&all->newcomers, &i->place, source, worker_now_ms(all->of.link.worker),
+		worker_turn(all->of.link.worker));
 }
 
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = peers_handle_closed };
@@ -305,7 +301,8 @@ static struct listener *peers_listen_on(
 {
 	char text[ADDRESS_TEXT_MAX];
 	int uv_error = 0;
-	struct listener *l = listener_create(all->of.main, address, BACKLOG, mode, &listener_ops, all, &uv_error);
+	struct listener *l =
+		listener_create(all->of.link.worker, address, BACKLOG, mode, &listener_ops, all, &uv_error);
 
 	if (l)
 		all->handles++;

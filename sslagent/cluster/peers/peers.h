@@ -33,8 +33,6 @@ struct peers_ops {
 	void (*on_room)(void *ctx, struct peer *p);
 	/* The link is lost, or an attempt to make one has failed. */
 	void (*on_down)(void *ctx, struct peer *p);
-	/* Away for so long (live_keep) that its live parts are worth nothing. */
-	void (*on_gone)(void *ctx, struct peer *p);
 	/* Is nothing on its way, so that another link may replace this one? */
 	bool (*is_quiet)(void *ctx, const struct peer *p);
 	/* Every handle is closed, after peers_close(). */
@@ -43,11 +41,9 @@ struct peers_ops {
 
 /* All outlive the peers. */
 struct peers_conf {
-	struct worker *main;
+	struct peer_link_conf link; /* as a link is made, without ops and ctx */
 	const struct conf *conf;
 	const struct conf_agent *self;
-	const struct key_ring *ring;
-	uint64_t boot_id;
 	struct broadcast_receiver *receiver;
 	struct sending_keys *sending;
 	const struct peers_ops *ops;
@@ -61,15 +57,14 @@ struct peer_flags {
 	_Atomic uint8_t passes;  /* its link carries descriptors */
 };
 
-/* Embedded. Other parts read of, self, count, at, flags, placement and link. */
+/* Embedded. Other parts read of, self, count, at, flags and placement. */
 struct peers {
 	struct peers_conf of;
 	agent_index self; /* this agent */
 	unsigned count;   /* of agents */
 	struct peer **at; /* by agent; NULL: this one */
 	struct peer_flags *flags;
-	struct placement *placement; /* the members (resettling.h); NULL: every agent holds every session */
-	struct peer_link_conf link;  /* as a link is made, without ops and ctx */
+	struct placement *placement; /* the members (joining.h); NULL: every agent holds every session */
 	struct listener *tcp, *unix_socket;
 	struct newcomers newcomers; /* links whose other side has no proof yet */
 	int64_t refused_logged_ms;
@@ -133,15 +128,18 @@ static inline bool peers_alive(const struct peers *all, unsigned agent)
 	return atomic_load(&all->flags[agent].alive);
 }
 
-/* Every 20 to 50 ms. */
-void peer_tick(struct peer *p, int64_t now_ms);
-/* 1: its link is up, it is ready and listens. */
-bool peer_is_settled(const struct peer *p);
-/* As peer_link_send(); CSSL_E_STATE without a link. A link that takes nothing more ends. */
+/* Every 20 to 50 ms. 1, once: the peer is now away for so long (live_keep) that its live parts are worth nothing. */
+bool peer_tick(struct peer *p, int64_t now_ms);
+/* Its link is up, it is ready and listens. */
+static inline bool peer_is_settled(const struct peer *p)
+{
+	return p->state == PEER_UP && p->readiness == PEER_READY && peers_listens(p->all, p->index);
+}
+
+/* As peer_link_send(); CSSL_E_STATE without a link. A link that takes nothing more ends. Who has to say what
+ * cannot be said ends the link (peer_link_end()). */
 int peer_send(struct peer *p, const Cssl__PeerMessage *m);
 int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, bool unasked);
-/* A message that the peer must get could not be sent: end the link, from the loop. */
-void peer_fail(struct peer *p, int error);
 
 /* For peers.c and fuzzers: take a link that the other side opened; close the links; a listener or a link is closed. */
 void peer_take_link(struct peer *p, struct peer_link *l);

@@ -53,7 +53,7 @@ START_TEST(a_number_is_heard_once)
 	ck_assert_int_eq(heard_numbers_take(&h, 3, &missed), 0);
 	ck_assert_int_eq(heard_numbers_take(&h, 3, &missed), HEARD_BEFORE);
 	ck_assert_uint_eq(heard_numbers_complete(&h), 0);
-	heard_numbers_clear(&h);
+	free(h.missing);
 }
 END_TEST
 
@@ -73,7 +73,7 @@ START_TEST(any_order_is_as_good_as_an_array)
 			heard[n] = 1;
 			ck_assert_uint_eq(missing_in(&h), h.highest - count);
 		}
-		heard_numbers_clear(&h);
+		free(h.missing);
 	}
 }
 END_TEST
@@ -92,7 +92,7 @@ START_TEST(giving_up_counts_what_was_missing_below)
 	ck_assert_uint_eq(h.highest, 99);
 	ck_assert_uint_eq(heard_numbers_give_up(&h, 50), 0);
 	ck_assert_uint_eq(h.highest, 99);
-	heard_numbers_clear(&h);
+	free(h.missing);
 }
 END_TEST
 
@@ -114,7 +114,7 @@ START_TEST(scattered_gaps_are_bounded_and_nothing_missing_is_forgotten)
 	for (uint64_t n = 1; n <= NUMBERS; n++)
 		heard_numbers_take(&h, n, &missed);
 	ck_assert_uint_eq(missing_in(&h), 0);
-	heard_numbers_clear(&h);
+	free(h.missing);
 }
 END_TEST
 
@@ -131,7 +131,7 @@ START_TEST(splitting_gaps_is_bounded_too)
 		heard_numbers_take(&h, n, &missed);
 	ck_assert_uint_eq(missing_in(&h), 0);
 	ck_assert_uint_eq(heard_numbers_complete(&h), NUMBERS);
-	heard_numbers_clear(&h);
+	free(h.missing);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(a_leap_of_numbers_costs_one_gap)
 	ck_assert_uint_eq(missed, UINT64_MAX - 1);
 	heard_numbers_take(&h, UINT64_MAX - 1, &missed);
 	ck_assert_uint_eq(h.missing_count, 1);
-	heard_numbers_clear(&h);
+	free(h.missing);
 }
 END_TEST
 

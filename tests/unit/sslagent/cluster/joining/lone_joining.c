@@ -14,7 +14,6 @@
 static char names[LONE_AGENTS][2] = { "a", "b", "c" };
 static struct conf_agent agents[LONE_AGENTS];
 static struct conf conf;
-static struct key_ring ring = { .count = 1, .keys = { { .id = "k", .key = { 1 } } } };
 
 static const struct peers_ops no_peers_ops = { 0 };
 
@@ -29,8 +28,6 @@ static void start_peers(struct lone_joining *l, unsigned self)
 {
 	const struct peers_conf peers = { .conf = &conf,
 		.self = &agents[self],
-		.ring = &ring,
-		.boot_id = self + 1,
 		.receiver = l->receiver,
 		.sending = l->sending,
 		.ops = &no_peers_ops,
@@ -58,7 +55,6 @@ void lone_joining_start(struct lone_joining *l, unsigned self, unsigned replicas
 	l->store = store_create(&limits, l->tombstones);
 	start_peers(l, self);
 	const struct joining_conf joining = { .peers = &l->peers,
-		.receiver = l->receiver,
 		.store = l->store,
 		.live = l->live,
 		.seen = l->seen,

@@ -64,7 +64,7 @@ static void on_closed(void *ctx)
 	((struct side *)ctx)->closed++;
 }
 
-static const struct peers_ops ops = { on_up, on_message, on_event, on_down, on_event, is_quiet, on_closed };
+static const struct peers_ops ops = { on_up, on_message, on_event, on_down, is_quiet, on_closed };
 
 static void side_start(unsigned agent)
 {
@@ -73,15 +73,15 @@ static void side_start(unsigned agent)
 
 	*s = (struct side){ .receiver = broadcast_receiver_create(AGENTS, &(struct broadcast_receiver_ops){ 0 }, NULL),
 		.sending = sending_keys_create(AGENTS, 0) };
-	const struct peers_conf peers_conf = { .main = loop,
+	const struct peers_conf peers_conf = {
+		.link = { .worker = loop, .ring = &ring, .name = names[agent], .boot_id = agent + 1, .workers = 1 },
 		.conf = &conf,
 		.self = &agents[agent],
-		.ring = &ring,
-		.boot_id = agent + 1,
 		.receiver = s->receiver,
 		.sending = s->sending,
 		.ops = &ops,
-		.ctx = s };
+		.ctx = s
+	};
 
 	ck_assert_int_eq(peers_init(&s->peers, &peers_conf), 0);
 	ck_assert_msg(peers_listen(&s->peers, error, sizeof(error)) == 0, "%s", error);
