@@ -12,7 +12,7 @@
 
 #define CLOCK_SLACK_MS 1000 /* another agent's clock may be ahead by this much, not heard yet */
 
-static struct connection_id connection_of(const ProtobufCBinaryData *id)
+static struct connection_id heard_id(const ProtobufCBinaryData *id)
 {
 	struct connection_id connection;
 
@@ -27,7 +27,7 @@ struct superseded {
 };
 _Static_assert(sizeof(struct superseded) <= NEWS_ABOUT_MAX, "fits the news");
 
-static void tell_owner(struct cluster *c, unsigned of, const uint8_t *about)
+static void superseded_tell(struct cluster *c, unsigned of, const uint8_t *about)
 {
 	struct superseded s;
 
@@ -42,13 +42,16 @@ void cluster_supersede(void *cluster, unsigned owner, const struct connection_id
 	struct cluster *c = cluster;
 	const struct superseded s = { *id, owner };
 
-	if (owner != SEEN_NO_OWNER && cluster_thread_tell(&c->threads[owner - 1], tell_owner, of, &s, sizeof s) != 0)
+	if (owner != SEEN_NO_OWNER &&
+		cluster_thread_tell(&c->threads[owner - 1], superseded_tell, of, &s, sizeof s) != 0)
 		log_event(LOG_ERROR, id, "superseded owner not told", "cause=\"out of memory\" epoch=%u", of);
 }
 
+/* The sender owns it now, by its own word. A worker of this agent that claimed it under these keys must not seal for it
+ * any more (law 2), and a live part of before can no longer be adopted (law 5). */
 static void heard_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *m, int64_t now_ms)
 {
-	struct connection_id id = connection_of(&m->connection_id);
+	struct connection_id id = heard_id(&m->connection_id);
 	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 	const enum seen_doubt doubt = m->in_doubt ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT;
 	const struct live_adopted adopted = { &id, at.epoch, m->read_generation, m->write_generation,
@@ -60,7 +63,7 @@ static void heard_adopted(struct cluster *c, unsigned sender, const Cssl__Adopte
 
 static void heard_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
 {
-	struct connection_id id = connection_of(&m->connection_id);
+	struct connection_id id = heard_id(&m->connection_id);
 	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 
 	cluster_supersede(
@@ -90,7 +93,7 @@ void cluster_heard_connection(struct cluster *c, unsigned from, const Cssl__Broa
 
 /* How far the owner has certainly sealed. Only a frozen owner has stopped at its sequence. Records of other owners
  * under new keys may never have left them. */
-static struct seen_mark mark_of(const struct live_part *l)
+static struct seen_mark live_mark(const struct live_part *l)
 {
 	struct seen_mark mark = { .epoch = l->epoch };
 
@@ -104,7 +107,7 @@ static struct seen_mark mark_of(const struct live_part *l)
 void cluster_import_live(struct cluster *c, const struct offer *o, int64_t now_ms)
 {
 	const struct live_part *l = o->obj->live;
-	struct seen_mark mark = mark_of(l);
+	struct seen_mark mark = live_mark(l);
 
 	cluster_supersede(c, connections_seen_hear(c->seen, &l->connection, &mark, SEEN_HEARSAY, SEEN_NO_DOUBT, now_ms),
 		&l->connection, mark.epoch);
@@ -112,9 +115,9 @@ void cluster_import_live(struct cluster *c, const struct offer *o, int64_t now_m
 }
 
 /* Tell all agents that the connection exists, without its live part. */
-static void share_presence(struct cluster *c, struct worker *w, const struct live_part *l)
+static void live_tell_presence(struct cluster *c, struct worker *w, const struct live_part *l)
 {
-	struct seen_mark mark = mark_of(l);
+	struct seen_mark mark = live_mark(l);
 
 	if (l->exported == EXPORT_AT_FREEZE)
 		cluster_tell_stopped(c, w, &l->connection, &mark, SEEN_RESTS);
@@ -133,10 +136,10 @@ int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_ob
 	if (!t)
 		return 0;
 	if (c->conf->broadcast.live != CONF_LIVE_BROADCAST) {
-		share_presence(c, w, obj->live);
+		live_tell_presence(c, w, obj->live);
 		return 0;
 	}
-	struct seen_mark mark = mark_of(obj->live);
+	struct seen_mark mark = live_mark(obj->live);
 	connections_seen_note(c->seen, &obj->live->connection, &mark, now_ms);
 	const ptrdiff_t len = sess_obj_encode(obj, encoded, sizeof encoded);
 	if (len < 0)

@@ -44,7 +44,7 @@ static void hear_forgotten(struct cluster *c, unsigned sender, const uint8_t *ab
 	joining_fetch(&c->joining, c->peers.at[sender], NULL);
 }
 
-static void say(void *ctx, unsigned sender, Cssl__BroadcastMessage *m)
+static void on_say(void *ctx, unsigned sender, Cssl__BroadcastMessage *m)
 {
 	broadcast_sender_say(cluster_main_thread(ctx)->sender, (int)sender, m);
 }
@@ -104,7 +104,7 @@ static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage 
 }
 
 const struct broadcast_receiver_ops cluster_hear_ops = {
-	.say = say,
+	.say = on_say,
 	.on_probe = on_probe,
 	.on_message = on_message,
 	.on_forgotten = on_forgotten,

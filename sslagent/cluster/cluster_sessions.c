@@ -13,7 +13,7 @@
 
 #define AGE_TOLD_WITHIN_MS 5 /* between reading the clock for a family's age and asking about it */
 
-static struct cluster *cluster_of(struct session_source *s)
+static struct cluster *source_cluster(struct session_source *s)
 {
 	return container_of(s, struct cluster, source);
 }
@@ -46,7 +46,7 @@ static bool source_may_be_elsewhere(const struct cluster *c, const uint8_t *id, 
 
 static enum session_answer source_find(struct session_source *s, const uint8_t *id, size_t id_len, struct sess_obj *out)
 {
-	struct cluster *c = cluster_of(s);
+	struct cluster *c = source_cluster(s);
 	int64_t family_made_ms, now_ms = cluster_now_ms();
 	int64_t absent_until_ms = 0;
 	struct session_seen who = { .id = id, .family_made_ms = INT64_MAX, .made_ms = AGE_UNKNOWN };
@@ -69,7 +69,7 @@ static enum session_answer source_find(struct session_source *s, const uint8_t *
 
 static void source_make_id(struct session_source *s, uint8_t out[static SESSION_ID_LEN])
 {
-	struct cluster *c = cluster_of(s);
+	struct cluster *c = source_cluster(s);
 	uint8_t random[22];
 
 	randombytes_buf(random, sizeof random);
@@ -130,7 +130,7 @@ static int source_share_offer(struct cluster *c, struct cluster_thread *t, const
 
 static int source_share(struct session_source *s, struct worker *w, const struct sess_obj *obj)
 {
-	struct cluster *c = cluster_of(s);
+	struct cluster *c = source_cluster(s);
 	const int64_t now_ms = cluster_now_ms();
 	uint8_t encoded[SESS_OBJ_LEN_MAX];
 	ptrdiff_t len = CSSL_E_TOO_LONG;
@@ -156,7 +156,7 @@ static int source_share(struct session_source *s, struct worker *w, const struct
 /* The earliest beginning of a family whose age is given as @age_s. An age counts whole seconds of the wall clock.
  * Counted from the beginning of the current second, the result is the same for every call. When this second has just
  * begun, the age may have been read in the second before. */
-static int64_t began_at_earliest_ms(uint32_t age_s)
+static int64_t source_began_at_earliest_ms(uint32_t age_s)
 {
 	struct timespec wall;
 	int64_t into_second_ms;
@@ -170,12 +170,12 @@ static int64_t began_at_earliest_ms(uint32_t age_s)
 
 static bool source_family_revoked(struct session_source *s, const struct offered_family *family)
 {
-	struct cluster *c = cluster_of(s);
+	struct cluster *c = source_cluster(s);
 	struct session_seen who = { .family_id = family->id,
 		.server_name = family->server_name,
 		.client = family->client,
-		.family_made_ms = began_at_earliest_ms(family->age_s),
-		.made_ms = family->carried == OFFERED_IN_TICKET ? began_at_earliest_ms(family->session_age_s)
+		.family_made_ms = source_began_at_earliest_ms(family->age_s),
+		.made_ms = family->carried == OFFERED_IN_TICKET ? source_began_at_earliest_ms(family->session_age_s)
 								: AGE_UNKNOWN,
 		.protocol_version = family->protocol_version,
 		.cipher_suite = family->cipher_suite,
@@ -188,13 +188,13 @@ static bool source_family_revoked(struct session_source *s, const struct offered
 static int source_ticket_key(
 	struct session_source *s, const uint8_t *name, const uint8_t salt[static 16], struct ticket_key *out)
 {
-	return ticket_keys_derive(cluster_of(s)->tickets, name, salt, cluster_now_ms(), out);
+	return ticket_keys_derive(source_cluster(s)->tickets, name, salt, cluster_now_ms(), out);
 }
 
 static struct session_pull *source_pull(struct session_source *s, struct worker *w,
 	const uint8_t id[static SESSION_ID_LEN], void (*done)(void *ctx, enum session_answer answer), void *ctx)
 {
-	struct cluster *c = cluster_of(s);
+	struct cluster *c = source_cluster(s);
 	struct session_id_facts facts;
 
 	return source_id_check(c, id, SESSION_ID_LEN, &facts) == 0 ? pulls_start(c, w, id, facts.origin, done, ctx)
@@ -222,7 +222,7 @@ uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
 }
 
 /* The first living holder of a session counts it for the cluster. */
-static int is_counted_here(const void *ctx, const uint8_t *id)
+static int source_counts_here(const void *ctx, const uint8_t *id)
 {
 	const struct cluster *c = ctx;
 	const struct placement_ranks holders = placement_rank(c->peers.placement, id, c->conf->broadcast.replicas);
@@ -246,13 +246,13 @@ struct session_listing *cluster_list_sessions(struct cluster *c, const struct se
 	struct session_query query = *q;
 
 	if (c->peers.placement) {
-		query.is_counted_here = is_counted_here;
+		query.is_counted_here = source_counts_here;
 		query.counting = c;
 	}
 	return session_listing_create(c->store, &query, cluster_now_ms());
 }
 
-static void import_session(struct cluster *c, const struct offer *o, int64_t now_ms)
+static void source_import(struct cluster *c, const struct offer *o, int64_t now_ms)
 {
 	const struct session_facts *f = &o->obj->facts;
 
@@ -285,6 +285,6 @@ void cluster_import(
 	else if (obj.live)
 		cluster_import_live(c, &offer, times->now_ms);
 	else if (obj.session)
-		import_session(c, &offer, times->now_ms);
+		source_import(c, &offer, times->now_ms);
 	sess_obj_destroy(&obj);
 }

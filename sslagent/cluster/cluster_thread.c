@@ -39,7 +39,7 @@ static void on_waiting(void *ctx)
 	worker_at_turn_end(t->worker, &t->flush);
 }
 
-static uint64_t dropped(const struct cluster_thread *t)
+static uint64_t thread_dropped(const struct cluster_thread *t)
 {
 	return udp_dropped(t->udp) + (t->receiving ? udp_dropped(t->receiving) : 0);
 }
@@ -49,11 +49,11 @@ static void on_flush(struct turn_end *flush)
 	struct cluster_thread *t = container_of(flush, struct cluster_thread, flush);
 
 	broadcast_sender_flush(t->sender);
-	count_gauge(COUNT_DATAGRAMS_DROPPED, dropped(t)); /* until the turn before */
+	count_gauge(COUNT_DATAGRAMS_DROPPED, thread_dropped(t)); /* until the turn before */
 }
 
 /* Each agent's stream carries only a part of the objects, so a shorter ring for each lasts about as long. */
-static unsigned ring_len(const struct cluster *c)
+static unsigned thread_ring_len(const struct cluster *c)
 {
 	uint64_t ring = c->conf->broadcast.ring;
 
@@ -67,7 +67,7 @@ int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned in
 	const struct broadcast_sender_conf conf = {
 		.worker = (uint16_t)index,
 		.boot_id = c->identity.boot_id,
-		.ring = ring_len(c),
+		.ring = thread_ring_len(c),
 		.streams = c->peers.placement ? c->peers.count : 0,
 		.self = c->peers.self,
 		.keys = c->sending,
@@ -105,7 +105,7 @@ void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp 
 }
 
 /* They are dropped if the thread has left. */
-static void do_tasks(struct thread_tasks *tasks, const struct worker *w)
+static void thread_do_tasks(struct thread_tasks *tasks, const struct worker *w)
 {
 	for (struct thread_task *task; (task = STAILQ_FIRST(tasks)) != NULL;) {
 		STAILQ_REMOVE_HEAD(tasks, next);
@@ -125,7 +125,7 @@ void cluster_thread_leave(struct cluster_thread *t)
 	if (t->udp)
 		broadcast_sender_flush(t->sender);
 	t->udp = t->receiving = NULL;
-	do_tasks(&tasks, NULL);
+	thread_do_tasks(&tasks, NULL);
 }
 
 /* The mailbox may run this after the thread has left: then it does nothing. */
@@ -138,11 +138,11 @@ static void on_woken(struct worker *w, void *arg)
 	t->wake = THREAD_ASLEEP;
 	STAILQ_CONCAT(&tasks, &t->tasks);
 	pthread_mutex_unlock(&t->lock);
-	do_tasks(&tasks, w);
+	thread_do_tasks(&tasks, w);
 }
 
 /* Under the lock. */
-static void wake(struct cluster_thread *t)
+static void thread_wake(struct cluster_thread *t)
 {
 	if (t->wake == THREAD_ASLEEP && t->worker && worker_post(t->worker, on_woken, t) == 0)
 		t->wake = THREAD_WOKEN;
@@ -153,7 +153,7 @@ void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task)
 	pthread_mutex_lock(&t->lock);
 	if (t->worker) {
 		STAILQ_INSERT_TAIL(&t->tasks, task, next);
-		wake(t);
+		thread_wake(t);
 		task = NULL;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -165,7 +165,7 @@ void cluster_thread_nudge(struct cluster_thread *t)
 {
 	pthread_mutex_lock(&t->lock);
 	if (!STAILQ_EMPTY(&t->tasks))
-		wake(t);
+		thread_wake(t);
 	pthread_mutex_unlock(&t->lock);
 }
 

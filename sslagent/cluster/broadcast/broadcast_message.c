@@ -4,7 +4,7 @@
 #include "proto/error.h"
 #include "proto/sess_obj.h"
 
-static int exactly(const ProtobufCBinaryData *bytes, size_t len)
+static int message_id_check(const ProtobufCBinaryData *bytes, size_t len)
 {
 	return bytes->len == len ? 0 : CSSL_E_RANGE;
 }
@@ -13,7 +13,7 @@ static int adopted_check(const Cssl__Adopted *a)
 {
 	if (a->epoch == 0 || a->epoch > UINT16_MAX)
 		return CSSL_E_RANGE;
-	return exactly(&a->connection_id, CONNECTION_ID_LEN);
+	return message_id_check(&a->connection_id, CONNECTION_ID_LEN);
 }
 
 static int heartbeat_check(const Cssl__Heartbeat *h)
@@ -27,24 +27,26 @@ static int proof_check(const Cssl__Proof *p)
 {
 	if (p->n_counter == 0 || p->n_counter > SENDER_THREADS_MAX || p->n_counter != p->n_highest)
 		return CSSL_E_RANGE;
-	return exactly(&p->challenge, CHALLENGE_LEN);
+	return message_id_check(&p->challenge, CHALLENGE_LEN);
 }
 
+/* Every content has a row, so that no part of the agent reads a field that was not checked (law 16). */
 static int message_check(const Cssl__BroadcastMessage *m)
 {
 	switch (m->what_case) {
 	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: return m->ssl_obj.len > 0 ? 0 : CSSL_E_RANGE;
 	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: return adopted_check(m->adopted);
 	case CSSL__BROADCAST_MESSAGE__WHAT_GONE:
-		return m->gone->epoch > UINT16_MAX ? CSSL_E_RANGE : exactly(&m->gone->connection_id, CONNECTION_ID_LEN);
-	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: return exactly(&m->pull, SESSION_ID_LEN);
+		return m->gone->epoch > UINT16_MAX ? CSSL_E_RANGE
+						   : message_id_check(&m->gone->connection_id, CONNECTION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: return message_id_check(&m->pull, SESSION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: return heartbeat_check(m->heartbeat);
 	case CSSL__BROADCAST_MESSAGE__WHAT_GAP:
 		return m->gap->first > 0 && m->gap->first <= m->gap->last ? 0 : CSSL_E_RANGE;
-	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: return exactly(&m->probe, CHALLENGE_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: return message_id_check(&m->probe, CHALLENGE_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF: return proof_check(m->proof);
-	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: return exactly(&m->absent, SESSION_ID_LEN);
-	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: return exactly(&m->too_large, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: return message_id_check(&m->absent, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: return message_id_check(&m->too_large, SESSION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN: return 0;
 	default: return CSSL_E_TYPE; /* from a later release, or empty */
 	}

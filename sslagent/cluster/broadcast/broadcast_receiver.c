@@ -305,6 +305,7 @@ static void receiver_take_forgotten(struct broadcast_receiver *r, unsigned sende
 		r->ops.on_forgotten(r->ctx, sender);
 }
 
+/* What is old was held back on its way, and tells nothing of now. Only an object may be as old as it likes. */
 static void receiver_take_unnumbered(struct broadcast_receiver *r, const struct heard_datagram *from,
 	const Cssl__BroadcastMessage *m, int64_t now_ms)
 {

@@ -169,6 +169,7 @@ void broadcast_sender_flush(struct broadcast_sender *s)
 	filling_seal(s, &s->words);
 }
 
+/* Counters begin again here, so it has to be another key: one key seals under each counter once (law 1). */
 static void sender_use_key(struct broadcast_sender *s, const struct sending_key *key)
 {
 	struct datagram_key *fresh = datagram_key_create(key->id, key->aead, key->secret);

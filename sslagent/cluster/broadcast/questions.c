@@ -12,7 +12,7 @@
 #define ASK_SLOWEST_MS   200
 #define ASK_RUNS_MAX     64u /* of each stream at a time */
 
-static int64_t earlier(int64_t a_ms, int64_t b_ms)
+static int64_t questions_earlier(int64_t a_ms, int64_t b_ms)
 {
 	return a_ms < b_ms ? a_ms : b_ms;
 }
@@ -71,7 +71,7 @@ static void questions_say_probe(struct questions *q, const struct questioned *of
 	questions_say(of, &m, now_ms);
 	count(COUNT_PROBES_SENT);
 	q->probe_at_ms = now_ms + q->probe_every_ms;
-	q->probe_every_ms = earlier(q->probe_every_ms * 2, PROBE_SLOWEST_MS);
+	q->probe_every_ms = questions_earlier(q->probe_every_ms * 2, PROBE_SLOWEST_MS);
 }
 
 static void questions_say_gap(
@@ -96,7 +96,7 @@ static void questions_say_gaps(struct questions *q, const struct questioned *of,
 			questions_say_gap(of, worker, &n->missing[run], now_ms);
 	}
 	q->ask_at_ms = asked > 0 ? now_ms + q->ask_every_ms : NEVER;
-	q->ask_every_ms = earlier(q->ask_every_ms * 2, ASK_SLOWEST_MS + q->round_trip_ms);
+	q->ask_every_ms = questions_earlier(q->ask_every_ms * 2, ASK_SLOWEST_MS + q->round_trip_ms);
 }
 
 int64_t questions_tick(struct questions *q, const struct questioned *of, int64_t now_ms)
@@ -114,5 +114,5 @@ int64_t questions_tick(struct questions *q, const struct questioned *of, int64_t
 		return due_ms;
 	if (q->ask_at_ms <= now_ms)
 		questions_say_gaps(q, of, now_ms);
-	return q->ask_at_ms == NEVER ? due_ms : earlier(due_ms, q->ask_at_ms);
+	return q->ask_at_ms == NEVER ? due_ms : questions_earlier(due_ms, q->ask_at_ms);
 }

@@ -37,25 +37,22 @@ static void joining_move(struct joining *j, enum joining_state to, int64_t now_m
 	j->since_ms = now_ms;
 }
 
-/* For whom the store is settled: for the members of now. */
-static int joining_settle(struct resettling *r, const struct peers *peers)
+int joining_init(struct joining *j, const struct joining_conf *conf, int64_t now_ms)
 {
-	if (!peers->placement)
-		return 0;
+	const struct peers *peers = conf->peers;
+	struct resettling *r = &j->resettling;
+
+	*j = (struct joining){ .of = *conf, .state = JOINING_ALONE, .since_ms = now_ms, .started_ms = now_ms };
+	broadcast_receiver_repair(peers->of.receiver, REPAIR_HELD);
+	j->with = calloc(peers->count, sizeof *j->with);
+	if (!j->with || !peers->placement)
+		return j->with ? 0 : CSSL_E_NO_MEMORY;
 	r->before = placement_create(peers->count);
 	r->after = placement_create(peers->count);
 	if (!r->before || !r->after)
 		return CSSL_E_NO_MEMORY;
-	placement_copy(r->before, peers->placement);
+	placement_copy(r->before, peers->placement); /* the store is settled for the members of now */
 	return 0;
-}
-
-int joining_init(struct joining *j, const struct joining_conf *conf, int64_t now_ms)
-{
-	*j = (struct joining){ .of = *conf, .state = JOINING_ALONE, .since_ms = now_ms, .started_ms = now_ms };
-	broadcast_receiver_repair(conf->peers->of.receiver, REPAIR_HELD);
-	j->with = calloc(conf->peers->count, sizeof *j->with);
-	return j->with ? joining_settle(&j->resettling, conf->peers) : CSSL_E_NO_MEMORY;
 }
 
 void joining_free(struct joining *j)
@@ -185,6 +182,8 @@ static int taker_take_stones(struct joining *j, const Cssl__SnapshotPart *part, 
 	return 0;
 }
 
+/* Epochs, marks and doubts that others remember count as if this agent had heard them: without them it might claim an
+ * epoch or a sequence again (laws 2, 3 and 5). */
 static int taker_take_seen(struct joining *j, const Cssl__SnapshotPart *part, int64_t now_ms)
 {
 	for (size_t i = 0; i < part->n_connection_seen; i++) {

@@ -14,7 +14,7 @@
 #define VISITED_A_STEP 512u
 #define PENDING_ENOUGH (256u * 1024u)
 
-static unsigned replicas(const struct peers *peers)
+static unsigned resettling_replicas(const struct peers *peers)
 {
 	return peers->of.conf->broadcast.replicas;
 }
@@ -120,8 +120,8 @@ static enum walk on_session(void *ctx, const struct shelved *o)
 	struct step *step = ctx;
 	struct joining *j = step->joining;
 	const struct session *s = session_of(o);
-	struct placement_ranks before = placement_rank(j->resettling.before, s->id, replicas(j->of.peers));
-	struct placement_ranks after = placement_rank(j->resettling.after, s->id, replicas(j->of.peers));
+	struct placement_ranks before = placement_rank(j->resettling.before, s->id, resettling_replicas(j->of.peers));
+	struct placement_ranks after = placement_rank(j->resettling.after, s->id, resettling_replicas(j->of.peers));
 
 	if (resettling_tells(j, &before, s))
 		resettling_tell_new_holders(step, &before, &after, s);
@@ -194,9 +194,9 @@ bool resettling_gives(const struct peers *peers, const struct peer *peer, const 
 
 	if (!peers->placement)
 		return true;
-	ranks = placement_rank(peers->placement, session->id, replicas(peers) + 1);
+	ranks = placement_rank(peers->placement, session->id, resettling_replicas(peers) + 1);
 	first += ranks.agents[0] == peer->index;
-	for (unsigned i = 0; i < ranks.count && i < replicas(peers); i++)
+	for (unsigned i = 0; i < ranks.count && i < resettling_replicas(peers); i++)
 		if (ranks.agents[i] == peer->index)
 			return first < ranks.count && ranks.agents[first] == peers->self;
 	return false;

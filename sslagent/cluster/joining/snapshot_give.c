@@ -65,7 +65,7 @@ static bool giver_gives(const struct joining *j, const struct peer *p, const str
 	return placement_has(&holders, p->index);
 }
 
-static enum walk give_object(struct part *part, const struct shelved *o, const uint8_t *encoded, size_t len)
+static enum walk giver_give_object(struct part *part, const struct shelved *o, const uint8_t *encoded, size_t len)
 {
 	if (!part->error)
 		part->error = peer_send_object(part->peer, o, encoded, len, true);
@@ -80,7 +80,7 @@ static enum walk on_session(void *ctx, const struct shelved *o)
 
 	part->visited++;
 	if (giver_gives(part->joining, part->peer, session_of(o)))
-		return give_object(part, o, encoded, len);
+		return giver_give_object(part, o, encoded, len);
 	return part->visited >= PART_VISITED ? WALK_PAUSE : WALK_ON;
 }
 
@@ -89,10 +89,10 @@ static enum walk on_live(void *ctx, const struct shelved *o)
 	size_t len;
 	const uint8_t *encoded = held_encoded(o, &len);
 
-	return give_object(ctx, o, encoded, len);
+	return giver_give_object(ctx, o, encoded, len);
 }
 
-static int send_part(struct peer *p, Cssl__SnapshotPart *part)
+static int giver_send_part(struct peer *p, Cssl__SnapshotPart *part)
 {
 	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_PART,
 		.snapshot_part = part };
@@ -100,7 +100,7 @@ static int send_part(struct peer *p, Cssl__SnapshotPart *part)
 	return peer_send(p, &m);
 }
 
-static int give_objects(struct joining *j, struct peer *p)
+static int giver_give_objects(struct joining *j, struct peer *p)
 {
 	struct snapshot_giver *giver = &j->with[p->index].giver;
 	struct part part = { .joining = j, .peer = p };
@@ -117,12 +117,13 @@ static int give_objects(struct joining *j, struct peer *p)
 	return part.error;
 }
 
-static uint64_t since_ms(int64_t then_ms, int64_t now_ms)
+static uint64_t giver_age_ms(int64_t then_ms, int64_t now_ms)
 {
 	return now_ms > then_ms ? (uint64_t)(now_ms - then_ms) : 0;
 }
 
-static int send_seen(struct peer *p, uint8_t scope, const struct seen_connection *from, size_t count, int64_t now_ms)
+static int giver_send_seen(
+	struct peer *p, uint8_t scope, const struct seen_connection *from, size_t count, int64_t now_ms)
 {
 	Cssl__ConnectionSeen seen[PART_SEEN], *pointers[PART_SEEN];
 	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = scope, .n_connection_seen = count,
@@ -135,13 +136,13 @@ static int send_seen(struct peer *p, uint8_t scope, const struct seen_connection
 			.connection_id = bytes_of(s->id.bytes, CONNECTION_ID_LEN), .epoch = s->at.epoch,
 			.write_generation = s->at.write_generation, .write_sequence = s->at.write_sequence,
 			.doubt = (Cssl__ConnectionSeen__Doubt)(mutant("snapshot-without-doubt") ? 0 : s->doubt),
-			.over = s->stop == SEEN_ENDED, .age_ms = since_ms(s->heard_ms, now_ms) };
+			.over = s->stop == SEEN_ENDED, .age_ms = giver_age_ms(s->heard_ms, now_ms) };
 		pointers[i] = &seen[i];
 	}
-	return send_part(p, &part);
+	return giver_send_part(p, &part);
 }
 
-static int give_seen(struct joining *j, struct peer *p)
+static int giver_give_seen(struct joining *j, struct peer *p)
 {
 	struct snapshot_giver *g = &j->with[p->index].giver;
 	struct seen_connection seen[PART_SEEN];
@@ -149,7 +150,7 @@ static int give_seen(struct joining *j, struct peer *p)
 	int r = 0;
 
 	if (count > 0 && !mutant("snapshot-without-marks"))
-		r = send_seen(p, g->scope, seen, count, cluster_now_ms());
+		r = giver_send_seen(p, g->scope, seen, count, cluster_now_ms());
 	if (!r && count < PART_SEEN)
 		giver_move(g, GIVING_LAST);
 	return r;
@@ -174,7 +175,7 @@ static int giver_note_heard(struct joining *j, struct peer *p)
 	return heard ? 0 : CSSL_E_NO_MEMORY;
 }
 
-static int give_heard(struct joining *j, struct peer *p, unsigned agent)
+static int giver_give_heard(struct joining *j, struct peer *p, unsigned agent)
 {
 	const struct peers *peers = j->of.peers;
 	const struct snapshot_giver *g = &j->with[p->index].giver;
@@ -191,7 +192,7 @@ static int give_heard(struct joining *j, struct peer *p, unsigned agent)
 	if (!is_self && (view.state != SENDER_BELIEVED || agent == p->index || peers->placement ||
 				g->scope != CSSL__SNAPSHOT_REQUEST__SCOPE__ALL))
 		return 0;
-	return send_part(p, &part);
+	return giver_send_part(p, &part);
 }
 
 void snapshot_stop_giving(struct joining *j, struct peer *p)
@@ -204,20 +205,20 @@ void snapshot_stop_giving(struct joining *j, struct peer *p)
 }
 
 /* One part for each sender, because there may be many; the last one has `last` set. */
-static int give_last(struct joining *j, struct peer *p)
+static int giver_give_last(struct joining *j, struct peer *p)
 {
 	const struct snapshot_giver *g = &j->with[p->index].giver;
 	const struct seen_since since = connections_seen_since(j->of.seen);
-	Cssl__SeenSince message = { MESSAGE(seen_since), .age_ms = since_ms(since.ms, cluster_now_ms()),
+	Cssl__SeenSince message = { MESSAGE(seen_since), .age_ms = giver_age_ms(since.ms, cluster_now_ms()),
 		.forgot = since.before == SEEN_FORGOT };
 	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = g->scope, .last = 1,
 		.seen_since = g->seen ? &message : NULL };
 	int r = 0;
 
 	for (unsigned agent = 0; !r && agent < j->of.peers->count; agent++)
-		r = give_heard(j, p, agent);
+		r = giver_give_heard(j, p, agent);
 	if (!r)
-		r = send_part(p, &part);
+		r = giver_send_part(p, &part);
 	if (r)
 		return r;
 	count(COUNT_SNAPSHOTS_GIVEN);
@@ -228,10 +229,10 @@ static int give_last(struct joining *j, struct peer *p)
 
 void joining_has_room(struct joining *j, struct peer *p)
 {
-	static int (*const steps[])(struct joining * j, struct peer * p) = { [GIVING_SESSIONS] = give_objects,
-		[GIVING_LIVE] = give_objects,
-		[GIVING_SEEN] = give_seen,
-		[GIVING_LAST] = give_last };
+	static int (*const steps[])(struct joining * j, struct peer * p) = { [GIVING_SESSIONS] = giver_give_objects,
+		[GIVING_LIVE] = giver_give_objects,
+		[GIVING_SEEN] = giver_give_seen,
+		[GIVING_LAST] = giver_give_last };
 	const struct snapshot_giver *g = &j->with[p->index].giver;
 	int r = 0;
 
@@ -280,7 +281,7 @@ static void on_stone(void *ctx, const revoke_what *what, int64_t revoked_ms)
 	if (what) {
 		s->whats[i] = *what;
 		s->stones[i] = (Cssl__Tombstone){ MESSAGE(tombstone), .what = &s->whats[i],
-			.age_ms = since_ms(revoked_ms, s->now_ms) };
+			.age_ms = giver_age_ms(revoked_ms, s->now_ms) };
 		s->pointers[i] = &s->stones[i];
 		s->count++;
 	}
@@ -288,7 +289,7 @@ static void on_stone(void *ctx, const revoke_what *what, int64_t revoked_ms)
 		return;
 	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .n_tombstone = s->count, .tombstone = s->pointers };
 	if (!s->error)
-		s->error = send_part(s->peer, &part);
+		s->error = giver_send_part(s->peer, &part);
 	s->count = 0;
 }
 

@@ -15,7 +15,7 @@ void message_assembler_clear(struct message_assembler *a)
 	*a = (struct message_assembler){ 0 };
 }
 
-static int keep(struct message_assembler *a, const uint8_t *in, size_t len)
+static int assembler_keep(struct message_assembler *a, const uint8_t *in, size_t len)
 {
 	size_t cap = a->kept_cap ? a->kept_cap : FIRST_CAP;
 	uint8_t *grown;
@@ -37,15 +37,15 @@ static int keep(struct message_assembler *a, const uint8_t *in, size_t len)
 }
 
 /* Bytes of the message at @in with its length, 0: not known yet. */
-static size_t whole_len(const uint8_t *in, size_t len)
+static size_t assembler_whole_len(const uint8_t *in, size_t len)
 {
 	return len < MESSAGE_LENGTH_LEN ? 0 : (size_t)MESSAGE_LENGTH_LEN + wire_load_u32(in);
 }
 
 /* How many of the @len bytes belong to the message that was begun. */
-static size_t still_needed(const struct message_assembler *a, size_t len)
+static size_t assembler_still_needed(const struct message_assembler *a, size_t len)
 {
-	size_t whole = whole_len(a->kept, a->kept_len);
+	size_t whole = assembler_whole_len(a->kept, a->kept_len);
 	size_t needed = (whole > 0 ? whole : MESSAGE_LENGTH_LEN) - a->kept_len;
 
 	return needed < len ? needed : len;
@@ -53,9 +53,9 @@ static size_t still_needed(const struct message_assembler *a, size_t len)
 
 typedef int (*message_fn)(void *ctx, const uint8_t *message, size_t len);
 
-static int deliver_kept(struct message_assembler *a, size_t max, message_fn on_message, void *ctx)
+static int assembler_deliver_kept(struct message_assembler *a, size_t max, message_fn on_message, void *ctx)
 {
-	size_t whole = whole_len(a->kept, a->kept_len);
+	size_t whole = assembler_whole_len(a->kept, a->kept_len);
 	int result;
 
 	if (whole > max + MESSAGE_LENGTH_LEN)
@@ -74,23 +74,23 @@ int message_assembler_feed(struct message_assembler *a, const uint8_t *in, size_
 	int result;
 
 	while (len > 0 && a->kept_len > 0) {
-		size_t taken = still_needed(a, len);
+		size_t taken = assembler_still_needed(a, len);
 
-		result = keep(a, in, taken);
+		result = assembler_keep(a, in, taken);
 		if (!result)
-			result = deliver_kept(a, max, on_message, ctx);
+			result = assembler_deliver_kept(a, max, on_message, ctx);
 		if (result)
 			return result;
 		in += taken;
 		len -= taken;
 	}
-	for (whole = whole_len(in, len); whole > 0 && whole <= len && whole <= max + MESSAGE_LENGTH_LEN;
-		whole = whole_len(in, len)) {
+	for (whole = assembler_whole_len(in, len); whole > 0 && whole <= len && whole <= max + MESSAGE_LENGTH_LEN;
+		whole = assembler_whole_len(in, len)) {
 		result = on_message(ctx, in + MESSAGE_LENGTH_LEN, whole - MESSAGE_LENGTH_LEN);
 		if (result)
 			return result;
 		in += whole;
 		len -= whole;
 	}
-	return whole > max + MESSAGE_LENGTH_LEN ? CSSL_E_TOO_LONG : keep(a, in, len);
+	return whole > max + MESSAGE_LENGTH_LEN ? CSSL_E_TOO_LONG : assembler_keep(a, in, len);
 }

@@ -13,7 +13,7 @@
 
 static const struct socket_seen no_socket = { 0 };
 
-static struct socket_seen look(const struct conf_agent *self, const struct conf_agent *peer)
+static struct socket_seen way_look(const struct conf_agent *self, const struct conf_agent *peer)
 {
 	const char *path = peer->peer_socket;
 	struct stat st;
@@ -28,7 +28,7 @@ static struct socket_seen look(const struct conf_agent *self, const struct conf_
 		.changed_ns = (int64_t)st.st_ctim.tv_sec * NANOSECONDS + st.st_ctim.tv_nsec };
 }
 
-static bool is_another(struct socket_seen before, struct socket_seen now)
+static bool way_is_another(struct socket_seen before, struct socket_seen now)
 {
 	return now.inode != 0 && (now.inode != before.inode || now.changed_ns != before.changed_ns);
 }
@@ -38,12 +38,12 @@ void peer_way_address(
 	struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer, struct sockaddr_storage *out)
 {
 	struct sockaddr_un *un = (struct sockaddr_un *)out;
-	struct socket_seen now = look(self, peer);
+	struct socket_seen now = way_look(self, peer);
 
-	if (w->kind == PEER_BY_TCP && is_another(w->seen, now))
+	if (w->kind == PEER_BY_TCP && way_is_another(w->seen, now))
 		w->kind = PEER_BY_UNIX;
 	if (w->kind == PEER_BY_UNIX) {
-		if (is_another(w->seen, now))
+		if (way_is_another(w->seen, now))
 			w->doubts = w->is_proved = w->is_asked_again = 0;
 		w->seen = now;
 	}
@@ -73,9 +73,9 @@ bool peer_way_failed(struct peer_way *w, int uv_error)
 
 bool peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer)
 {
-	const struct socket_seen now = look(self, peer);
+	const struct socket_seen now = way_look(self, peer);
 	const bool is_first = !w->is_asked_again;
 
 	w->is_asked_again = 1;
-	return w->kind == PEER_BY_TCP && (is_another(w->seen, now) || (is_first && now.inode != 0));
+	return w->kind == PEER_BY_TCP && (way_is_another(w->seen, now) || (is_first && now.inode != 0));
 }
