@@ -52,7 +52,8 @@ static int cluster_make_tables(struct cluster *c, int64_t now_ms)
 	c->live = live_table_create(limits.bytes / LIVE_STORE_PART);
 	c->families = recent_create();
 	c->negatives = recent_create();
-	c->sending = sending_keys_create((unsigned)c->conf->agent_count, now_ms);
+	c->sending = sending_keys_create((unsigned)c->conf->agent_count);
+	c->sending_since_ms = now_ms;
 	c->tickets = ticket_keys_create(cluster_ticket_life_ms(c->conf));
 	c->receiver = broadcast_receiver_create((unsigned)c->conf->agent_count, &cluster_hear_ops, c);
 	c->threads = calloc(c->self->workers + 1, sizeof *c->threads);

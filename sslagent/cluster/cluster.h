@@ -95,9 +95,6 @@ struct revoke_result {
 void cluster_revoke(
 	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, struct revoke_result *r), void *ctx);
 
-/* Bytes that wait to be sent on all agent-agent links. On the main loop. */
-uint64_t cluster_links_queued(const struct cluster *c);
-
 /* New sending key and new ticket key. On the main loop. */
 void cluster_rotate(struct cluster *c);
 

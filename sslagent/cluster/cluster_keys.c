@@ -177,7 +177,7 @@ static void keys_keep_fresh(struct cluster *c, int64_t now_ms)
 	int64_t life_ms = (int64_t)c->conf->broadcast.key_lifetime_s * 1000;
 	int64_t ticket_age_ms = ticket_keys_newest_age_ms(c->tickets, now_ms);
 
-	if (sending_keys_age_ms(c->sending, now_ms) > life_ms || keys_are_worn(c))
+	if (now_ms - c->sending_since_ms > life_ms || keys_are_worn(c))
 		keys_roll(c, now_ms);
 	ticket_keys_expire(c->tickets, now_ms);
 	if (c->ticket_use == TICKETS_UNUSED || cluster_state(c) != CLUSTER_READY)
@@ -189,6 +189,7 @@ static void keys_keep_fresh(struct cluster *c, int64_t now_ms)
 void cluster_keys_tick(struct cluster *c, int64_t now_ms)
 {
 	if (sending_keys_step(c->sending, keys_wait_for_peer, c, now_ms)) {
+		c->sending_since_ms = now_ms;
 		count(COUNT_SENDING_KEYS_ROLLED);
 		log_event(LOG_INFO, NULL, "sending key rolled", "generation=%u", sending_keys_generation(c->sending));
 	}

@@ -82,13 +82,3 @@ const struct joining_ops cluster_joining_ops = {
 	.numbered = numbered,
 	.on_ready = on_ready,
 };
-
-uint64_t cluster_links_queued(const struct cluster *c)
-{
-	uint64_t queued = 0;
-
-	for (struct peer *p = peers_next(&c->peers, NULL); p; p = peers_next(&c->peers, p))
-		if (p->state == PEER_UP)
-			queued += stream_pending(&p->link->stream);
-	return queued;
-}

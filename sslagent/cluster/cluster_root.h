@@ -68,8 +68,9 @@ struct cluster {
 	struct revocations revocations;
 	struct joining joining;
 	struct timer *timer;
-	_Atomic int64_t tick_ms; /* between its ticks; every thread may read it */
-	uint64_t refused_before; /* links, while another agent was up; UINT64_MAX: it was told that none is */
+	_Atomic int64_t tick_ms;  /* between its ticks; every thread may read it */
+	uint64_t refused_before;  /* links, while another agent was up; UINT64_MAX: it was told that none is */
+	int64_t sending_since_ms; /* the current sending key */
 	int64_t heartbeat_at_ms, peers_at_ms, house_at_ms, keys_at_ms, tombstones_looked_at_ms;
 	unsigned handles; /* sockets that are open or closing, and peers */
 	void (*on_closed)(void *ctx);

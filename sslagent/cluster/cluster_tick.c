@@ -28,19 +28,11 @@ static void tick_say_heartbeat(struct cluster *c, int to)
  * its own stream. */
 static void tick_heartbeat(struct cluster *c)
 {
-	uint64_t bytes, live_bytes, sessions = shelf_count(store_shelf(c->store), &bytes);
-
 	if (!c->peers.placement)
 		tick_say_heartbeat(c, BROADCAST_ALL);
 	for (unsigned i = 0; c->peers.placement && i < c->peers.count; i++)
 		if (peers_listens(&c->peers, i))
 			tick_say_heartbeat(c, (int)i);
-	count_gauge(COUNT_SESSIONS, sessions);
-	count_gauge(COUNT_SESSION_BYTES, bytes);
-	count_gauge(COUNT_LIVE_PARTS, shelf_count(c->live, &live_bytes));
-	count_gauge(COUNT_CONNECTIONS_SEEN, connections_seen_count(c->seen));
-	count_gauge(COUNT_LIVE_BYTES, live_bytes);
-	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
 }
 
 /* Once, until another agent is up again. */
@@ -76,6 +68,21 @@ static void tick_peers(struct cluster *c, int64_t now_ms)
 	cluster_keys_tick(c, now_ms);
 }
 
+static void tick_gauges(struct cluster *c)
+{
+	uint64_t bytes, live_bytes, queued = 0;
+
+	count_gauge(COUNT_SESSIONS, shelf_count(store_shelf(c->store), &bytes));
+	count_gauge(COUNT_SESSION_BYTES, bytes);
+	count_gauge(COUNT_LIVE_PARTS, shelf_count(c->live, &live_bytes));
+	count_gauge(COUNT_CONNECTIONS_SEEN, connections_seen_count(c->seen));
+	count_gauge(COUNT_LIVE_BYTES, live_bytes);
+	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
+	for (struct peer *p = peers_next(&c->peers, NULL); p; p = peers_next(&c->peers, p))
+		queued += p->state == PEER_UP ? stream_pending(&p->link->stream) : 0;
+	count_gauge(COUNT_PEER_LINK_QUEUED_BYTES, queued);
+}
+
 static void tick_house(struct cluster *c, int64_t now_ms)
 {
 	shelf_expire(store_shelf(c->store), now_ms);
@@ -83,6 +90,7 @@ static void tick_house(struct cluster *c, int64_t now_ms)
 	passed_backends_tick(c, now_ms);
 	for (unsigned i = 0; i <= c->self->workers; i++)
 		cluster_thread_nudge(&c->threads[i]);
+	tick_gauges(c);
 	if (now_ms - c->tombstones_looked_at_ms < TOMBSTONES_EVERY_MS)
 		return;
 	c->tombstones_looked_at_ms = now_ms;

@@ -14,7 +14,7 @@ struct sending_keys {
 		struct sending_key current, next;
 	} * secrets; /* sodium_malloc; next.generation 0: none */
 	_Atomic uint32_t generation;
-	int64_t current_ms, next_ms; /* start of use; time of making */
+	int64_t next_ms; /* time of making */
 	unsigned peers;
 	struct {
 		uint64_t current, next; /* ids; 0: nothing confirmed */
@@ -31,7 +31,7 @@ static void sending_key_make(struct sending_key *key, uint32_t generation)
 	randombytes_buf(key->secret, sizeof key->secret);
 }
 
-struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms)
+struct sending_keys *sending_keys_create(unsigned peers)
 {
 	struct sending_keys *k = calloc(1, sizeof *k + peers * sizeof k->confirmed[0]);
 
@@ -45,7 +45,6 @@ struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms)
 	sodium_memzero(k->secrets, sizeof *k->secrets);
 	pthread_mutex_init(&k->lock, NULL);
 	k->peers = peers;
-	k->current_ms = now_ms;
 	sending_key_make(&k->secrets->current, 1);
 	atomic_store(&k->generation, 1);
 	return k;
@@ -85,11 +84,6 @@ int sending_keys_roll(struct sending_keys *k, int64_t now_ms)
 	return 0;
 }
 
-int64_t sending_keys_age_ms(const struct sending_keys *k, int64_t now_ms)
-{
-	return now_ms - k->current_ms;
-}
-
 void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id)
 {
 	if (key_id == k->secrets->current.id)
@@ -127,7 +121,6 @@ bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsig
 	k->secrets->current = k->secrets->next;
 	sodium_memzero(&k->secrets->next, sizeof k->secrets->next);
 	pthread_mutex_unlock(&k->lock);
-	k->current_ms = now_ms;
 	for (unsigned peer = 0; peer < k->peers; peer++) {
 		k->confirmed[peer].current = k->confirmed[peer].next;
 		k->confirmed[peer].next = 0;

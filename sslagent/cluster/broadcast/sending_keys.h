@@ -21,7 +21,7 @@ struct sending_key {
 struct sending_keys;
 
 /* Create with a first key. @peers: the number of agents. NULL: out of memory. */
-struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms);
+struct sending_keys *sending_keys_create(unsigned peers);
 void sending_keys_destroy(struct sending_keys *k);
 
 /* Of the current key. Any thread. */
@@ -31,7 +31,6 @@ unsigned sending_keys_list(struct sending_keys *k, struct sending_key out[static
 
 /* Make a successor. 0; CSSL_E_BUSY: a successor is already on its way. */
 int sending_keys_roll(struct sending_keys *k, int64_t now_ms);
-int64_t sending_keys_age_ms(const struct sending_keys *k, int64_t now_ms);
 
 void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id);
 /* A peer that lost its memory, or its link, has to confirm again. */

@@ -55,7 +55,7 @@ static void setup(void)
 	struct sending_key key[2];
 
 	said_count = datagrams = 0;
-	conf.keys = keys = sending_keys_create(AGENTS, 0);
+	conf.keys = keys = sending_keys_create(AGENTS);
 	ck_assert_ptr_nonnull(keys);
 	ck_assert_uint_eq(sending_keys_list(keys, key), 1);
 	opening = datagram_key_create(key[0].id, key[0].aead, key[0].secret);

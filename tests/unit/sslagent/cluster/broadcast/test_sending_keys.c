@@ -36,7 +36,7 @@ static uint64_t next_id(struct sending_keys *k)
 
 START_TEST(the_next_key_is_used_when_all_have_confirmed_it)
 {
-	struct sending_keys *k = sending_keys_create(PEERS, 0);
+	struct sending_keys *k = sending_keys_create(PEERS);
 	uint64_t first = current_id(k), next;
 
 	ck_assert_uint_eq(next_id(k), 0);
@@ -60,7 +60,7 @@ END_TEST
 
 START_TEST(a_silent_peer_does_not_hold_a_key_up_for_long)
 {
-	struct sending_keys *k = sending_keys_create(PEERS, 0);
+	struct sending_keys *k = sending_keys_create(PEERS);
 
 	sending_keys_roll(k, 1000);
 	ck_assert_int_eq(sending_keys_step(k, first_two, NULL, 1000 + SENDING_KEY_PATIENCE_MS - 1), 0);
@@ -71,7 +71,7 @@ END_TEST
 
 START_TEST(one_key_is_on_its_way_at_a_time)
 {
-	struct sending_keys *k = sending_keys_create(PEERS, 0);
+	struct sending_keys *k = sending_keys_create(PEERS);
 
 	ck_assert_int_eq(sending_keys_roll(k, 0), 0);
 	ck_assert_int_eq(sending_keys_roll(k, 0), CSSL_E_BUSY);
@@ -83,7 +83,7 @@ END_TEST
 
 START_TEST(who_confirmed_holds_the_key_until_the_next_is_used)
 {
-	struct sending_keys *k = sending_keys_create(PEERS, 0);
+	struct sending_keys *k = sending_keys_create(PEERS);
 
 	ck_assert_int_eq(sending_keys_held_by(k, 0), 0);
 	sending_keys_confirmed(k, 0, current_id(k));

@@ -201,7 +201,7 @@ static void start(struct node *n)
 	struct vnet *v = n->net;
 
 	n->boot_id++;
-	n->keys = sending_keys_create(v->conf.nodes, 0);
+	n->keys = sending_keys_create(v->conf.nodes);
 	n->next_key_at_ms = NO_KEY;
 	n->clock_ms = (int64_t)(chance(v) * 1e12) - 500000000000; /* no two clocks are alike */
 	for (unsigned i = 0; i < THREADS; i++) {

@@ -72,7 +72,7 @@ static void side_start(unsigned agent)
 	char error[256] = "";
 
 	*s = (struct side){ .receiver = broadcast_receiver_create(AGENTS, &(struct broadcast_receiver_ops){ 0 }, NULL),
-		.sending = sending_keys_create(AGENTS, 0) };
+		.sending = sending_keys_create(AGENTS) };
 	const struct peers_conf peers_conf = {
 		.link = { .worker = loop, .ring = &ring, .name = names[agent], .boot_id = agent + 1, .workers = 1 },
 		.conf = &conf,
