@@ -126,7 +126,8 @@ static void on_timer(void *ctx)
 	int64_t now_ms = cluster_now_ms();
 
 	broadcast_receiver_tick(c->receiver, now_ms);
-	pulls_tick(c, now_ms);
+	if (c->pulls.waiting > 0)
+		pulls_tick(c, now_ms);
 	resettling_tick(&c->joining, now_ms);
 	if (now_ms >= c->peers_at_ms) {
 		c->peers_at_ms = now_ms + PEERS_EVERY_MS;

@@ -327,8 +327,9 @@ int pulls_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage 
 }
 
 /* Those whose time is up end, the others ask again where that is due. */
-static void pulls_look_at_all(struct cluster *c, int64_t now_ms, enum agent_counter over)
+void pulls_tick(struct cluster *c, int64_t now_ms)
 {
+	const enum agent_counter over = now_ms == PULLS_END ? COUNT_PULLS_ABSENT : COUNT_PULLS_TIMED_OUT;
 	struct pulls *all = &c->pulls;
 
 	for (struct table_link *next, *l = table_walk(&all->table, NULL); l; l = next) {
@@ -340,12 +341,4 @@ static void pulls_look_at_all(struct cluster *c, int64_t now_ms, enum agent_coun
 		else if (now_ms >= p->ask_at_ms && pull_ask(c, p, ASK_AGAIN, now_ms) == 0)
 			pull_finish(all, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 	}
-}
-
-void pulls_tick(struct cluster *c, int64_t now_ms)
-{
-	const bool is_closing = now_ms == PULLS_END;
-
-	if (c->pulls.waiting > 0)
-		pulls_look_at_all(c, now_ms, is_closing ? COUNT_PULLS_ABSENT : COUNT_PULLS_TIMED_OUT);
 }

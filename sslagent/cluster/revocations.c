@@ -191,8 +191,9 @@ void cluster_revoke(
 }
 
 /* Finish the revocations that wait no more. */
-static void revocations_finish_ready(struct revocations *all, int64_t now_ms)
+void revocations_tick(struct cluster *c, int64_t now_ms)
 {
+	struct revocations *all = &c->revocations;
 	struct revocation **link = &all->under_way;
 
 	while (*link) {
@@ -222,20 +223,6 @@ static void revocation_go_on_with_family(struct revocation *r, const uint8_t *fa
 	revocation_tell_peers(r);
 }
 
-/* @family: NULL: the agent does not know the session. If this agent did not know it either, it now revokes the family,
- * at all agents again. */
-static void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family)
-{
-	for (struct revocation *r = c->revocations.under_way; r; r = r->next) {
-		if (r->token != token || r->answers[from->index] != ASKED)
-			continue;
-		r->answers[from->index] = CONFIRMED;
-		if (family && r->what.which_case == (int)REVOKE_SESSION)
-			revocation_go_on_with_family(r, family);
-	}
-	revocations_finish_ready(&c->revocations, cluster_now_ms());
-}
-
 static int revocations_obey(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m)
 {
 	Cssl__PeerRevoked revoked = { MESSAGE(peer_revoked), .token = m->revoke->token };
@@ -256,13 +243,20 @@ static int revocations_obey(struct cluster *c, struct peer *p, const Cssl__PeerM
 	return r;
 }
 
-static int revocations_take_answer(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m)
+/* The other agent may know the family of the session. If this agent did not, it now revokes the family, at all agents
+ * again. */
+static int revocations_take_answer(struct cluster *c, struct peer *p, const Cssl__PeerRevoked *m)
 {
-	const ProtobufCBinaryData *family = &m->revoked->family_id;
-
-	if (family->len != 0 && family->len != FAMILY_ID_LEN)
+	if (m->family_id.len != 0 && m->family_id.len != FAMILY_ID_LEN)
 		return CSSL_E_RANGE;
-	revocations_confirmed(c, p, m->revoked->token, family->len > 0 ? family->data : NULL);
+	for (struct revocation *r = c->revocations.under_way; r; r = r->next) {
+		if (r->token != m->token || r->answers[p->index] != ASKED)
+			continue;
+		r->answers[p->index] = CONFIRMED;
+		if (m->family_id.len > 0 && r->what.which_case == (int)REVOKE_SESSION)
+			revocation_go_on_with_family(r, m->family_id.data);
+	}
+	revocations_tick(c, cluster_now_ms());
 	return 0;
 }
 
@@ -270,7 +264,7 @@ int revocations_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMe
 {
 	if (m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKE)
 		return revocations_obey(c, p, m);
-	return m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKED ? revocations_take_answer(c, p, m) : 0;
+	return m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKED ? revocations_take_answer(c, p, m->revoked) : 0;
 }
 
 void revocations_peer_lost(struct cluster *c, struct peer *peer)
@@ -278,9 +272,4 @@ void revocations_peer_lost(struct cluster *c, struct peer *peer)
 	for (struct revocation *r = c->revocations.under_way; r; r = r->next)
 		if (r->answers[peer->index] == ASKED)
 			r->answers[peer->index] = UNCONFIRMED;
-}
-
-void revocations_tick(struct cluster *c, int64_t now_ms)
-{
-	revocations_finish_ready(&c->revocations, now_ms);
 }
