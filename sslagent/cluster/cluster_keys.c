@@ -180,7 +180,7 @@ static void keys_keep_fresh(struct cluster *c, int64_t now_ms)
 	if (now_ms - c->sending_since_ms > life_ms || keys_are_worn(c))
 		keys_roll(c, now_ms);
 	ticket_keys_expire(c->tickets, now_ms);
-	if (c->ticket_use == TICKETS_UNUSED || cluster_state(c) != CLUSTER_READY)
+	if (c->ticket_use == TICKETS_UNUSED || !c->joining.is_ready)
 		return;
 	if (ticket_age_ms > life_ms + keys_maker_turn_ms(c))
 		cluster_keys_make_ticket_key(c, now_ms);

@@ -42,7 +42,7 @@ static void tick_tell_if_alone(struct cluster *c, unsigned up)
 
 	if (up > 0) {
 		c->refused_before = refused;
-	} else if (cluster_state(c) == CLUSTER_READY && refused > c->refused_before) {
+	} else if (c->joining.is_ready && refused > c->refused_before) {
 		c->refused_before = UINT64_MAX;
 		log_event(LOG_WARNING, NULL, "alone among others",
 			"cause=\"this agent or others refused the links between them\" remedy=\"the lines `peer "
@@ -99,7 +99,7 @@ static void tick_house(struct cluster *c, int64_t now_ms)
 
 static bool tick_is_settled(const struct cluster *c)
 {
-	if (cluster_state(c) != CLUSTER_READY || c->revocations.under_way)
+	if (!c->joining.is_ready || c->revocations.under_way)
 		return false;
 	for (struct peer *p = peers_next(&c->peers, NULL); p; p = peers_next(&c->peers, p))
 		if (!peer_is_settled(p) || !joining_is_idle(&c->joining, p->index))

@@ -101,7 +101,7 @@ struct resettling {
 	enum { RESETTLED, MEMBERS_CHANGED, RESETTLING } state;
 };
 
-/* Embedded. Others read state and resettling.state. */
+/* Embedded. Others read is_ready and resettling.state. */
 struct joining {
 	struct joining_conf of;
 	struct joining_peer *with; /* by agent; owned */

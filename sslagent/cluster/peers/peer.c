@@ -34,6 +34,15 @@ static void peer_move(struct peer *p, enum peer_state to)
 
 static const struct peer_link_ops link_ops;
 
+void peers_handle_closed(void *peers)
+{
+	struct peers *all = peers;
+
+	assert(all->handles > 0);
+	if (--all->handles == 0 && all->life == PEERS_CLOSING)
+		all->of.ops->on_closed(all->of.ctx);
+}
+
 int peer_send(struct peer *p, const Cssl__PeerMessage *m)
 {
 	int r = p->state == PEER_UP ? peer_link_send(p->link, m, PEER_NO_FD) : CSSL_E_STATE;

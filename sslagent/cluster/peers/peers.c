@@ -104,15 +104,6 @@ struct placement_ranks peers_holders(const struct peers *all, const uint8_t *id,
 	return others;
 }
 
-void peers_handle_closed(void *peers)
-{
-	struct peers *all = peers;
-
-	assert(all->handles > 0);
-	if (--all->handles == 0 && all->life == PEERS_CLOSING)
-		all->of.ops->on_closed(all->of.ctx);
-}
-
 /* Links that others open */
 
 struct incoming {
