@@ -103,20 +103,14 @@ static bool joining_can_take_from(const struct joining *j, const struct peer *p)
 	       broadcast_receiver_view(j->of.peers->of.receiver, p->index).clock.state == PEER_CLOCK_KNOWN;
 }
 
-/* One peer's memory of connections is enough. */
-static bool joining_takes_seen(struct joining *j, struct peer *p)
-{
-	if (!j->seen_from)
-		j->seen_from = p;
-	return j->seen_from == p;
-}
-
 static void taker_ask(struct joining *j, struct peer *p, enum taking what)
 {
 	struct snapshot_taker *taker = &j->with[p->index].taker;
-	/* only this peer knows the facts that were missed of its own connections */
+
+	if (what == TAKING_ALL && !j->seen_from)
+		j->seen_from = p; /* one memory of all connections is enough; of its own, only the peer knows */
 	Cssl__SnapshotRequest request = { MESSAGE(snapshot_request),
-		.connections = what == TAKING_OWN || joining_takes_seen(j, p),
+		.connections = what == TAKING_OWN || j->seen_from == p,
 		.scope = what == TAKING_ALL ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN };
 	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST,
 		.snapshot_request = &request };

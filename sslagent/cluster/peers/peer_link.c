@@ -105,13 +105,6 @@ static int link_take_keys(struct peer_link *l)
 	return r;
 }
 
-static void link_first_message_came(struct peer_link *l)
-{
-	deadline_set(l->stream.worker, &l->deadline, OPENING_MS);
-	if (l->ops->on_heard)
-		l->ops->on_heard(l);
-}
-
 static int link_step_opening(struct peer_link *l, const uint8_t *in, size_t len, size_t *taken)
 {
 	uint8_t out[OPENING_MESSAGE_MAX];
@@ -119,9 +112,11 @@ static int link_step_opening(struct peer_link *l, const uint8_t *in, size_t len,
 	const bool was_silent = !opening_peer(l->opening);
 	int result = opening_step(l->opening, in, len, taken, out, &out_len);
 
-	if (result >= 0 && was_silent && opening_peer(l->opening))
-		link_first_message_came(l);
-
+	if (result >= 0 && was_silent && opening_peer(l->opening)) {
+		deadline_set(l->stream.worker, &l->deadline, OPENING_MS);
+		if (l->ops->on_heard)
+			l->ops->on_heard(l);
+	}
 	if (result >= 0 && out_len > 0 && stream_write(&l->stream, out, out_len) != 0)
 		result = CSSL_E_NO_MEMORY;
 	if (result == OPENING_DONE) {
