@@ -1,5 +1,6 @@
 /* test_broadcast_streams.c: facts of a sender that has a stream for each agent. */
 #include <check.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,7 @@ static void setup(void)
 	struct sending_key key[2];
 
 	said_count = datagrams = 0;
+	ck_assert_int_ge(sodium_init(), 0);
 	conf.keys = keys = sending_keys_create(AGENTS);
 	ck_assert_ptr_nonnull(keys);
 	ck_assert_uint_eq(sending_keys_list(keys, key), 1);

@@ -1,6 +1,7 @@
 /* virtual_network.c: a wheel of milliseconds, each with the datagrams that arrive then. */
 #include "tests/unit/sslagent/cluster/broadcast/virtual_network.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,6 +267,8 @@ struct vnet *vnet_create(const struct vnet_conf *conf)
 {
 	struct vnet *v = zeroed(sizeof(*v) + conf->nodes * sizeof(struct node));
 
+	if (sodium_init() < 0)
+		abort();
 	v->conf = *conf;
 	v->random = conf->seed * 2 + 1;
 	v->cut = zeroed((size_t)conf->nodes * conf->nodes);
