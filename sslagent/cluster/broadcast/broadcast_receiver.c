@@ -333,28 +333,21 @@ static void receiver_take_unnumbered(struct broadcast_receiver *r, const struct 
 }
 
 /* From a sender without a proof only questions and proofs are accepted. */
-static void receiver_take_unproven(struct broadcast_receiver *r, const struct heard_datagram *from,
-	const Cssl__BroadcastMessage *m, int64_t now_ms)
-{
-	if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROBE)
-		receiver_take_probe(r, from->key->of->sender, m->probe.data, now_ms);
-	else if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROOF)
-		receiver_take_proof(r, from, m, now_ms);
-	else
-		count(COUNT_MESSAGES_UNPROVEN);
-}
-
 static void receiver_take_message(struct broadcast_receiver *r, const struct heard_datagram *from,
 	const Cssl__BroadcastMessage *m, int64_t now_ms)
 {
 	const unsigned sender = from->key->of->sender;
 
-	if (!sender_is_proven(&r->senders[sender], from->key))
-		receiver_take_unproven(r, from, m, now_ms);
-	else if (m->number > 0)
+	if (sender_is_proven(&r->senders[sender], from->key) && m->number > 0)
 		receiver_take_object(r, sender, from->worker, m, now_ms);
-	else
+	else if (sender_is_proven(&r->senders[sender], from->key))
 		receiver_take_unnumbered(r, from, m, now_ms);
+	else if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROBE)
+		receiver_take_probe(r, sender, m->probe.data, now_ms);
+	else if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROOF)
+		receiver_take_proof(r, from, m, now_ms);
+	else
+		count(COUNT_MESSAGES_UNPROVEN);
 }
 
 static void receiver_take_payload(struct broadcast_receiver *r, const struct heard_datagram *from,

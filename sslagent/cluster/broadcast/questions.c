@@ -74,26 +74,22 @@ static void questions_say_probe(struct questions *q, const struct questioned *of
 	q->probe_every_ms = questions_earlier(q->probe_every_ms * 2, PROBE_SLOWEST_MS);
 }
 
-static void questions_say_gap(
-	const struct questioned *of, unsigned worker, const struct number_run *run, int64_t now_ms)
-{
-	Cssl__Gap gap = { MESSAGE(gap), .worker = worker, .first = run->first, .last = run->last };
-	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_GAP,
-		.gap = &gap };
-
-	questions_say(of, &m, now_ms);
-}
-
 static void questions_say_gaps(struct questions *q, const struct questioned *of, int64_t now_ms)
 {
 	bool is_heard = of->heard_ms != NEVER && now_ms - of->heard_ms < STALE_MS;
 	unsigned asked = is_heard ? 0 : 1; /* ask later, when the sender is heard again */
+	Cssl__Gap gap = { MESSAGE(gap) };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_GAP,
+		.gap = &gap };
 
-	for (unsigned worker = 0; is_heard && worker <= of->workers; worker++) {
-		const struct heard_numbers *n = &of->numbers[worker];
+	for (gap.worker = 0; is_heard && gap.worker <= of->workers; gap.worker++) {
+		const struct heard_numbers *n = &of->numbers[gap.worker];
 
-		for (unsigned run = 0; run < n->missing_count && run < ASK_RUNS_MAX; run++, asked++)
-			questions_say_gap(of, worker, &n->missing[run], now_ms);
+		for (unsigned run = 0; run < n->missing_count && run < ASK_RUNS_MAX; run++, asked++) {
+			gap.first = n->missing[run].first;
+			gap.last = n->missing[run].last;
+			questions_say(of, &m, now_ms);
+		}
 	}
 	q->ask_at_ms = asked > 0 ? now_ms + q->ask_every_ms : NEVER;
 	q->ask_every_ms = questions_earlier(q->ask_every_ms * 2, ASK_SLOWEST_MS + q->round_trip_ms);
