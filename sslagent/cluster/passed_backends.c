@@ -161,15 +161,11 @@ bool cluster_can_pass_to(const struct cluster *c, const char *target)
 
 static int passed_copy_bytes(const ProtobufCBinaryData *from, uint8_t **to, size_t *len)
 {
-	*to = NULL;
-	*len = 0;
-	if (from->len == 0)
-		return 0;
-	*to = malloc(from->len);
-	if (!*to)
-		return CSSL_E_NO_MEMORY;
-	memcpy(*to, from->data, from->len);
 	*len = from->len;
+	*to = from->len > 0 ? malloc(from->len) : NULL;
+	if (!*to)
+		return from->len > 0 ? CSSL_E_NO_MEMORY : 0;
+	memcpy(*to, from->data, from->len);
 	return 0;
 }
 
@@ -202,24 +198,22 @@ static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 static int passed_keep(struct passed_backends *all, const Cssl__PassedBackend *m, int fd)
 {
 	struct unclaimed *u = fd >= 0 ? unclaimed_create(m, fd) : NULL;
-	int r = 0;
 
 	if (!u)
 		return CSSL_E_NO_MEMORY;
 	u->until_ms = cluster_now_ms() + CLAIM_WITHIN_MS;
 	pthread_mutex_lock(&all->lock);
-	if (all->unclaimed_count < UNCLAIMED_MAX) {
+	bool is_kept = all->unclaimed_count < UNCLAIMED_MAX;
+	if (is_kept) {
 		LIST_INSERT_HEAD(&all->unclaimed, u, next);
 		all->unclaimed_count++;
-	} else {
-		r = CSSL_E_FULL;
 	}
 	pthread_mutex_unlock(&all->lock);
-	if (r) {
-		passed_backend_destroy(&u->backend);
-		free(u);
-	}
-	return r;
+	if (is_kept)
+		return 0;
+	passed_backend_destroy(&u->backend);
+	free(u);
+	return CSSL_E_FULL;
 }
 
 static int passed_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m)

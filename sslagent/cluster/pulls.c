@@ -96,14 +96,6 @@ static int pull_over_link(struct cluster *c, unsigned agent, const uint8_t *id)
 	return r;
 }
 
-static bool pull_said_absent(const struct session_pull *p, unsigned agent)
-{
-	for (unsigned i = 0; i < p->absent_count; i++)
-		if (p->absent[i] == agent)
-			return true;
-	return false;
-}
-
 /* Agents that may have it, the likeliest first. */
 struct candidates {
 	unsigned count, agents[ASKED_MAX];
@@ -112,10 +104,13 @@ struct candidates {
 static void pull_add_candidate(
 	const struct cluster *c, const struct session_pull *p, unsigned agent, struct candidates *to)
 {
+	bool is_left_out = to->count == ASKED_MAX || !peers_alive(&c->peers, agent);
+
 	for (unsigned i = 0; i < to->count; i++)
-		if (to->agents[i] == agent)
-			return;
-	if (to->count < ASKED_MAX && peers_alive(&c->peers, agent) && !pull_said_absent(p, agent))
+		is_left_out |= to->agents[i] == agent;
+	for (unsigned i = 0; i < p->absent_count; i++)
+		is_left_out |= p->absent[i] == agent;
+	if (!is_left_out)
 		to->agents[to->count++] = agent;
 }
 

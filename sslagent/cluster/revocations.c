@@ -59,14 +59,6 @@ static void revocation_finish(struct revocation *r)
 	free(r);
 }
 
-static bool revocation_waits(const struct revocation *r)
-{
-	for (unsigned agent = 0; agent < r->agent_count; agent++)
-		if (r->answers[agent] == ASKED)
-			return true;
-	return false;
-}
-
 static void revocation_tell_peers(struct revocation *r)
 {
 	Cssl__PeerRevoke revoke = { MESSAGE(peer_revoke), .token = r->token, .what = &r->what };
@@ -198,8 +190,9 @@ void revocations_tick(struct cluster *c, int64_t now_ms)
 
 	while (*link) {
 		struct revocation *r = *link;
+		bool waits = memchr(r->answers, ASKED, r->agent_count) != NULL;
 
-		if ((revocation_waits(r) && now_ms < r->until_ms) || now_ms < r->settled_ms) {
+		if ((waits && now_ms < r->until_ms) || now_ms < r->settled_ms) {
 			link = &r->next;
 			continue;
 		}

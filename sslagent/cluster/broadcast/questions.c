@@ -52,23 +52,18 @@ int64_t questions_ask_soon(struct questions *q, int64_t now_ms)
 	return q->ask_at_ms;
 }
 
-static void questions_say(const struct questioned *of, Cssl__BroadcastMessage *m, int64_t now_ms)
-{
-	m->made_ms = now_ms;
-	of->say(of->ctx, of->sender, m);
-}
-
 /* The same challenge for a while: the answer to an earlier probe proves as much. */
 static void questions_say_probe(struct questions *q, const struct questioned *of, int64_t now_ms)
 {
-	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROBE };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = now_ms,
+		.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROBE };
 
 	if (q->challenge_ms == NEVER || now_ms - q->challenge_ms > CHALLENGE_LIFE_MS) {
 		randombytes_buf(q->challenge, sizeof q->challenge);
 		q->challenge_ms = now_ms;
 	}
 	m.probe = bytes_of(q->challenge, CHALLENGE_LEN);
-	questions_say(of, &m, now_ms);
+	of->say(of->ctx, of->sender, &m);
 	count(COUNT_PROBES_SENT);
 	q->probe_at_ms = now_ms + q->probe_every_ms;
 	q->probe_every_ms = questions_earlier(q->probe_every_ms * 2, PROBE_SLOWEST_MS);
@@ -79,8 +74,8 @@ static void questions_say_gaps(struct questions *q, const struct questioned *of,
 	bool is_heard = of->heard_ms != NEVER && now_ms - of->heard_ms < STALE_MS;
 	unsigned asked = is_heard ? 0 : 1; /* ask later, when the sender is heard again */
 	Cssl__Gap gap = { MESSAGE(gap) };
-	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_GAP,
-		.gap = &gap };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = now_ms,
+		.what_case = CSSL__BROADCAST_MESSAGE__WHAT_GAP, .gap = &gap };
 
 	for (gap.worker = 0; is_heard && gap.worker <= of->workers; gap.worker++) {
 		const struct heard_numbers *n = &of->numbers[gap.worker];
@@ -88,7 +83,7 @@ static void questions_say_gaps(struct questions *q, const struct questioned *of,
 		for (unsigned run = 0; run < n->missing_count && run < ASK_RUNS_MAX; run++, asked++) {
 			gap.first = n->missing[run].first;
 			gap.last = n->missing[run].last;
-			questions_say(of, &m, now_ms);
+			of->say(of->ctx, of->sender, &m);
 		}
 	}
 	q->ask_at_ms = asked > 0 ? now_ms + q->ask_every_ms : NEVER;

@@ -102,20 +102,14 @@ bool sending_keys_held_by(const struct sending_keys *k, unsigned peer)
 	return k->confirmed[peer].current == k->secrets->current.id;
 }
 
-static bool sending_keys_all_confirmed(
-	const struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx)
-{
-	for (unsigned peer = 0; peer < k->peers; peer++)
-		if (waits_for(ctx, peer) && k->confirmed[peer].next != k->secrets->next.id)
-			return false;
-	return true;
-}
-
 bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms)
 {
-	if (k->secrets->next.generation == 0)
-		return false;
-	if (now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS && !sending_keys_all_confirmed(k, waits_for, ctx))
+	const struct sending_key *next = &k->secrets->next;
+	bool is_used = next->generation != 0;
+
+	for (unsigned peer = 0; is_used && now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS && peer < k->peers; peer++)
+		is_used = !waits_for(ctx, peer) || k->confirmed[peer].next == next->id;
+	if (!is_used)
 		return false;
 	pthread_mutex_lock(&k->lock);
 	k->secrets->current = k->secrets->next;

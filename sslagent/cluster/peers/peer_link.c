@@ -224,9 +224,7 @@ static void on_fd(struct stream *s, int fd)
 
 	if (l->fd_count == PEER_LINK_FDS_MAX) {
 		close(l->fds[0]);
-		for (unsigned i = 1; i < PEER_LINK_FDS_MAX; i++)
-			l->fds[i - 1] = l->fds[i];
-		l->fd_count--;
+		memmove(l->fds, l->fds + 1, --l->fd_count * sizeof l->fds[0]);
 	}
 	l->fds[l->fd_count++] = fd;
 }
@@ -395,8 +393,7 @@ int peer_link_take_fd(struct peer_link *l, uint64_t inode)
 		for (unsigned before = 0; before < i; before++)
 			close(l->fds[before]);
 		l->fd_count -= i + 1;
-		for (unsigned left = 0; left < l->fd_count; left++)
-			l->fds[left] = l->fds[left + i + 1];
+		memmove(l->fds, l->fds + i + 1, l->fd_count * sizeof l->fds[0]);
 		return fd;
 	}
 	return -1;

@@ -165,20 +165,17 @@ static void incoming_log_refused(struct peers *all, const char *address, const c
 	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", name, address, cause);
 }
 
-/* The cluster closes a link that has no peer. */
+/* Of a link that has no peer: nothing else comes when it closes. */
 static void on_rejected_closed(struct peer_link *l)
 {
 	peers_handle_closed(l->ctx);
 }
-
-static const struct peer_link_ops rejected_ops = { .on_closed = on_rejected_closed };
 
 static void incoming_reject(struct incoming *i)
 {
 	struct peer_link *l = i->link;
 
 	l->ctx = i->all;
-	l->ops = &rejected_ops;
 	incoming_remove(i);
 	peer_link_close(l);
 }
@@ -231,15 +228,14 @@ static void incoming_count_displaced(void)
 	count(COUNT_PEER_OPENINGS_DISPLACED);
 	log_paced(LOG_WARNING, NULL, "no room for an opening of a peer",
 		"cause=\"too many connections that have not shown agents.key\" remedy=\"let only agents connect to "
-		"peer: a "
-		"firewall\"");
+		"peer: a firewall\"");
 }
 
 /* 1, or 0: no newcomer gives way. */
 static bool incoming_make_room(struct peers *all, uint8_t source)
 {
-	struct newcomer *p = newcomers_victim(
-		&all->newcomers, source, worker_now_ms(all->of.link.worker), worker_turn(all->of.link.worker));
+	struct worker *w = all->of.link.worker;
+	struct newcomer *p = newcomers_victim(&all->newcomers, source, worker_now_ms(w), worker_turn(w));
 
 	if (p) {
 		incoming_count_displaced();
@@ -248,23 +244,25 @@ static bool incoming_make_room(struct peers *all, uint8_t source)
 	return !newcomers_full(&all->newcomers, source);
 }
 
-static struct incoming *incoming_make(struct peers *all, int fd, const struct sockaddr *from)
+static void incoming_start(struct peers *all, int fd, const struct sockaddr *from, uint8_t source)
 {
 	struct incoming *i = calloc(1, sizeof *i);
 	struct peer_link_conf conf = all->of.link;
 
 	if (!i) {
 		close(fd);
-		return NULL;
+		return;
 	}
 	i->all = all;
 	conf.ops = &incoming_ops;
 	conf.ctx = i;
 	i->link = peer_link_accept(&conf, fd, from);
-	if (i->link)
-		return i;
-	free(i);
-	return NULL;
+	if (!i->link) {
+		free(i);
+		return;
+	}
+	all->handles++;
+	newcomers_add(&all->newcomers, &i->place, source, worker_now_ms(conf.worker), worker_turn(conf.worker));
 }
 
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
@@ -272,17 +270,12 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
 	struct peers *all = ctx;
 	const uint8_t source = newcomers_source(&all->newcomers, fd, (const struct sockaddr *)from);
 
-	if (!incoming_make_room(all, source)) {
-		incoming_count_displaced();
-		close(fd);
+	if (incoming_make_room(all, source)) {
+		incoming_start(all, fd, (const struct sockaddr *)from, source);
 		return;
 	}
-	struct incoming *i = incoming_make(all, fd, (const struct sockaddr *)from);
-	if (!i)
-		return;
-	all->handles++;
-	newcomers_add(&all->newcomers, &i->place, source, worker_now_ms(all->of.link.worker),
-		worker_turn(all->of.link.worker));
+	incoming_count_displaced();
+	close(fd);
 }
 
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = peers_handle_closed };
