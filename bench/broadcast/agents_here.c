@@ -219,7 +219,7 @@ static int on_worker(struct worker *w, void *arg)
 
 	counters_use(counters_of(agent->counters, 0));
 	pthread_getcpuclockid(pthread_self(), &agent->clocks[THREAD_WORKER]);
-	return cluster_join_worker(agent->cluster, w);
+	return cluster_join_worker(agent->cluster, w, NULL, NULL);
 }
 
 static int start_agent(struct agents_here *a, unsigned i)

@@ -2,10 +2,8 @@
  * broadcast, the agent-agent links. One per process. Workers call it from their threads, hear the broadcast, and send
  * their own; links and timers run on the main loop.
  *
- * Each of these parts has its own pair of files: store (sessions, segmented LRU by bytes, expiry, share per source),
- * tombstones (revocations), live_table (live parts), connections_seen (epochs and sequences), broadcast_sender /
- * broadcast_receiver (numbering, ring, window, repair; pure: bytes and time in, bytes out), peer (one other agent),
- * peer_link (agent-agent link), sending_keys, ticket_keys, pulls, passed_backends.
+ * broadcast/ numbers, seals, believes and repairs; peers/ has the links; joining/ has the snapshots; cluster_root.h
+ * joins them. What it keeps is in sslagent/sessions/.
  */
 #ifndef CSSL_SSLAGENT_CLUSTER_H
 #define CSSL_SSLAGENT_CLUSTER_H
@@ -23,23 +21,25 @@ struct cluster;
  * outlive it. Workers have the indexes 0..self->workers-1. NULL with a message. */
 struct cluster *cluster_create(struct worker *main, const struct conf *conf, const struct conf_agent *self,
 	const struct key_ring *ring, char *error, size_t error_cap);
+/* @fn of a worker, on its thread: it gets the connections that the worker claimed, and that another agent owns now by
+ * its own word, under the epoch @of. The worker must not seal for them any more. */
+typedef void (*superseded_fn)(void *ctx, const struct connection_id *id, uint16_t of);
 /* A worker joins (on its thread, in worker_start's start function or later) and leaves (on its thread too); between
- * them it hears the other agents and may send. After it has left, its pulls and passes never call done. 0 or negative.
- */
-int cluster_join_worker(struct cluster *c, struct worker *w);
+ * them it hears the other agents and may send. @superseded may be NULL. After it has left, its pulls and passes never
+ * call done. 0 or negative. */
+int cluster_join_worker(struct cluster *c, struct worker *w, superseded_fn superseded, void *ctx);
 void cluster_leave_worker(struct cluster *c, struct worker *w);
 
-/* On @w's thread, once it has joined: @fn gets the connections that @w claimed, and that another agent owns now by its
- * own word, under the epoch @of. @w must not seal for them any more. */
-typedef void (*superseded_fn)(void *ctx, const struct connection_id *id, uint16_t of);
-void cluster_on_superseded(struct cluster *c, struct worker *w, superseded_fn fn, void *ctx);
 /* On the main loop, when every worker has left: stop sockets and links; @on_closed comes on the main loop when every
  * handle is closed; then call cluster_destroy(). Without cluster_close() destroy only when the loop never ran. */
 void cluster_close(struct cluster *c, void (*on_closed)(void *ctx), void *ctx);
 void cluster_destroy(struct cluster *c);
 
-uint64_t cluster_boot_id(const struct cluster *c);
-const uint8_t *cluster_id_check_key(const struct cluster *c);
+struct cluster_identity {
+	uint64_t boot_id;
+	const uint8_t *id_check_key; /* SESSION_ID_CHECK_KEY_LEN bytes: it makes ids of sessions */
+};
+const struct cluster_identity *cluster_identity(const struct cluster *c);
 
 /* READY: the snapshot was taken, or the agent was alone for alone_after_ms. */
 enum cluster_state { CLUSTER_JOINING, CLUSTER_READY, CLUSTER_CLOSING };
@@ -94,9 +94,6 @@ struct revoke_result {
 };
 void cluster_revoke(
 	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, struct revoke_result *r), void *ctx);
-
-/* Bytes that wait to be sent on all agent-agent links. On the main loop. */
-uint64_t cluster_links_queued(const struct cluster *c);
 
 /* New sending key and new ticket key. On the main loop. */
 void cluster_rotate(struct cluster *c);

@@ -1,12 +1,15 @@
-/* cluster_thread.c: datagrams leave at the end of the loop turn, so that the messages of one turn share them. */
+/* cluster_thread.c: datagrams leave at the end of the loop turn, so that the messages of one turn share them. Tasks and
+ * news go from thread to thread. */
 #include "sslagent/cluster/cluster_thread.h"
 
-#include <openssl/crypto.h>
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast_message.h"
-#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
 
 #define RING_MIN 64u
@@ -14,41 +17,29 @@
 static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len)
 {
 	struct cluster_thread *t = ctx;
-	struct cluster *c = t->cluster;
+	const struct peers *peers = &t->cluster->peers;
+	unsigned first = to == BROADCAST_ALL ? 0 : (unsigned)to, end = to == BROADCAST_ALL ? peers->count : first + 1;
 	unsigned sent = 0;
 
-	if (to != BROADCAST_ALL) {
-		if (what == DATAGRAM_OF_OBJECTS && !peer_listens(c, (unsigned)to))
-			return; /* it asks when it lives again */
-		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[to].peer);
-		count(COUNT_DATAGRAMS_SENT);
-		count_by(COUNT_DATAGRAM_BYTES_SENT, len);
-		return;
-	}
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		if (!peer_listens(c, i))
+	for (unsigned i = first; i < end; i++) {
+		/* Words are for one agent that may not listen yet. An agent asks for objects when it lives again. */
+		if ((to == BROADCAST_ALL || what == DATAGRAM_OF_OBJECTS) && !peers_listens(peers, i))
 			continue;
-		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[i].peer);
+		udp_send(t->udp, datagram, len, (const struct sockaddr *)&peers->of.conf->agents[i].peer);
 		sent++;
 	}
 	count_by(COUNT_DATAGRAMS_SENT, sent);
 	count_by(COUNT_DATAGRAM_BYTES_SENT, sent * len);
 }
 
-static void use_newest_key(struct cluster_thread *t)
+static void on_waiting(void *ctx)
 {
-	struct sending_keys *keys = t->cluster->sending;
-	struct sending_key key;
+	struct cluster_thread *t = ctx;
 
-	if (broadcast_sender_key_generation(t->sender) == sending_keys_generation(keys))
-		return;
-	sending_keys_current(keys, &key);
-	if (key.generation != broadcast_sender_key_generation(t->sender))
-		broadcast_sender_use_key(t->sender, &key); /* without memory the old key stays until the next turn */
-	OPENSSL_cleanse(&key, sizeof key);
+	worker_at_turn_end(t->worker, &t->flush);
 }
 
-static uint64_t dropped(const struct cluster_thread *t)
+static uint64_t thread_dropped(const struct cluster_thread *t)
 {
 	return udp_dropped(t->udp) + (t->receiving ? udp_dropped(t->receiving) : 0);
 }
@@ -58,27 +49,29 @@ static void on_flush(struct turn_end *flush)
 	struct cluster_thread *t = container_of(flush, struct cluster_thread, flush);
 
 	broadcast_sender_flush(t->sender);
-	count_gauge(COUNT_DATAGRAMS_DROPPED, dropped(t)); /* until the turn before */
+	count_gauge(COUNT_DATAGRAMS_DROPPED, thread_dropped(t)); /* until the turn before */
 }
 
 /* Each agent's stream carries only a part of the objects, so a shorter ring for each lasts about as long. */
-static unsigned ring_len(const struct cluster *c)
+static unsigned thread_ring_len(const struct cluster *c)
 {
 	uint64_t ring = c->conf->broadcast.ring;
 
-	if (c->placement)
-		ring = ring * (c->conf->broadcast.replicas + 1) / c->agent_count;
+	if (c->peers.placement)
+		ring = ring * (c->conf->broadcast.replicas + 1) / c->peers.count;
 	return ring > RING_MIN ? (unsigned)ring : RING_MIN;
 }
 
 int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index)
 {
-	struct broadcast_sender_conf conf = {
+	const struct broadcast_sender_conf conf = {
 		.worker = (uint16_t)index,
-		.boot_id = c->boot_id,
-		.ring = ring_len(c),
-		.streams = c->placement ? c->agent_count : 0,
-		.self = c->self_index,
+		.boot_id = c->identity.boot_id,
+		.ring = thread_ring_len(c),
+		.streams = c->peers.placement ? c->peers.count : 0,
+		.self = c->peers.self,
+		.keys = c->sending,
+		.on_waiting = on_waiting,
 		.emit = on_emit,
 		.ctx = t,
 	};
@@ -89,10 +82,7 @@ int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned in
 	t->flush.fn = on_flush;
 	pthread_mutex_init(&t->lock, NULL);
 	t->sender = broadcast_sender_create(&conf);
-	if (!t->sender)
-		return CSSL_E_NO_MEMORY;
-	use_newest_key(t);
-	return 0;
+	return t->sender ? 0 : CSSL_E_NO_MEMORY;
 }
 
 void cluster_thread_destroy(struct cluster_thread *t)
@@ -115,7 +105,7 @@ void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp 
 }
 
 /* They are dropped if the thread has left. */
-static void do_tasks(struct thread_tasks *tasks, const struct worker *w)
+static void thread_do_tasks(struct thread_tasks *tasks, const struct worker *w)
 {
 	for (struct thread_task *task; (task = STAILQ_FIRST(tasks)) != NULL;) {
 		STAILQ_REMOVE_HEAD(tasks, next);
@@ -135,7 +125,7 @@ void cluster_thread_leave(struct cluster_thread *t)
 	if (t->udp)
 		broadcast_sender_flush(t->sender);
 	t->udp = t->receiving = NULL;
-	do_tasks(&tasks, NULL);
+	thread_do_tasks(&tasks, NULL);
 }
 
 /* The mailbox may run this after the thread has left: then it does nothing. */
@@ -148,11 +138,11 @@ static void on_woken(struct worker *w, void *arg)
 	t->wake = THREAD_ASLEEP;
 	STAILQ_CONCAT(&tasks, &t->tasks);
 	pthread_mutex_unlock(&t->lock);
-	do_tasks(&tasks, w);
+	thread_do_tasks(&tasks, w);
 }
 
 /* Under the lock. */
-static void wake(struct cluster_thread *t)
+static void thread_wake(struct cluster_thread *t)
 {
 	if (t->wake == THREAD_ASLEEP && t->worker && worker_post(t->worker, on_woken, t) == 0)
 		t->wake = THREAD_WOKEN;
@@ -163,7 +153,7 @@ void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task)
 	pthread_mutex_lock(&t->lock);
 	if (t->worker) {
 		STAILQ_INSERT_TAIL(&t->tasks, task, next);
-		wake(t);
+		thread_wake(t);
 		task = NULL;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -175,52 +165,74 @@ void cluster_thread_nudge(struct cluster_thread *t)
 {
 	pthread_mutex_lock(&t->lock);
 	if (!STAILQ_EMPTY(&t->tasks))
-		wake(t);
+		thread_wake(t);
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void make_ready(struct cluster_thread *t, Cssl__BroadcastMessage *m)
+struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w)
 {
-	if (m->made_ms == 0)
-		m->made_ms = cluster_now_ms();
-	use_newest_key(t);
-	worker_at_turn_end(t->worker, &t->flush);
+	struct cluster_thread *t;
+
+	if (w == c->main)
+		return cluster_main_thread(c);
+	if (!w || worker_index(w) >= c->self->workers)
+		return NULL;
+	t = &c->threads[worker_index(w)];
+	return t->worker == w ? t : NULL; /* only its own thread sets and reads it here */
 }
 
-void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last)
+/* News */
+
+struct news {
+	struct thread_task task;
+	struct cluster *cluster;
+	news_fn fn;
+	unsigned from;
+	uint8_t about[NEWS_ABOUT_MAX];
+};
+
+static void news_run(struct thread_task *task)
 {
-	broadcast_sender_repeat(t->sender, to, first, last, cluster_now_ms());
-	worker_at_turn_end(t->worker, &t->flush);
+	struct news *n = container_of(task, struct news, task);
+
+	n->fn(n->cluster, n->from, n->about);
+	free(n);
 }
 
-int cluster_thread_number(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m)
+static void news_drop(struct thread_task *task)
 {
-	make_ready(t, m);
-	return broadcast_sender_number(t->sender, to, m);
+	free(container_of(task, struct news, task));
 }
 
-int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m)
+int cluster_thread_tell(struct cluster_thread *t, news_fn fn, unsigned from, const void *about, size_t about_len)
 {
-	make_ready(t, m);
-	return broadcast_sender_say(t->sender, to, m);
+	struct news *n = malloc(sizeof *n);
+
+	assert(about_len <= NEWS_ABOUT_MAX);
+	if (!n)
+		return CSSL_E_NO_MEMORY;
+	*n = (struct news){
+		.task = { .run = news_run, .drop = news_drop }, .cluster = t->cluster, .fn = fn, .from = from
+	};
+	if (about_len > 0)
+		memcpy(n->about, about, about_len);
+	cluster_thread_hand(t, &n->task);
+	return 0;
 }
 
-void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *challenge)
+void cluster_thread_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len)
 {
-	unsigned threads = t->cluster->self->workers + 1;
-	uint64_t counters[SENDER_THREADS_MAX], highest[SENDER_THREADS_MAX];
-	Cssl__Proof proof = { MESSAGE(proof), .challenge = bytes_of(challenge, CHALLENGE_LEN), .n_counter = threads,
-		.counter = counters, .n_highest = threads, .highest = highest };
-	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROOF,
-		.proof = &proof };
+	if (cluster_thread_tell(cluster_main_thread(c), fn, from, about, about_len) != 0)
+		log_event(LOG_ERROR, NULL, "news of a peer lost", "peer=%s cause=\"out of memory\"",
+			c->conf->agents[from].name);
+}
 
-	make_ready(t, &m); /* the proof leaves under the key that its marks are for */
-	for (unsigned i = 0; i < threads; i++) {
-		struct broadcast_mark mark = broadcast_sender_mark(
-			t->cluster->threads[i].sender, to, broadcast_sender_key_generation(t->sender));
+/* The tick of the main thread */
 
-		counters[i] = mark.next_counter;
-		highest[i] = mark.highest;
-	}
-	broadcast_sender_say(t->sender, to, &m);
+void cluster_thread_tick_within(struct cluster *c, int64_t ms)
+{
+	if (!c->timer || c->tick_ms <= ms)
+		return;
+	c->tick_ms = ms;
+	timer_set_every(c->timer, (uint64_t)ms);
 }

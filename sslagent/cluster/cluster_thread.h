@@ -1,7 +1,8 @@
 /* cluster_thread.h: one thread of this agent as a member of the cluster. It has its own sender, sockets and numbers for
- * datagrams, and takes tasks from other threads. Workers are 0..workers-1, the main thread is `workers`.
+ * datagrams, and takes tasks and news from other threads. Workers are 0..workers-1, the main thread is `workers`.
  *
- * Any thread may call hand and nudge; only the thread itself may call the rest.
+ * Any thread may call hand, nudge, tell and tell_main; only the thread itself may call the rest, and use its
+ * sender. What it numbers or says leaves at the end of the turn.
  */
 #ifndef CSSL_SSLAGENT_CLUSTER_THREAD_H
 #define CSSL_SSLAGENT_CLUSTER_THREAD_H
@@ -13,7 +14,7 @@
 #include "net/timer.h"
 #include "net/udp.h"
 #include "net/worker.h"
-#include "sslagent/cluster/broadcast_sender.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster.h"
 
 /* Something to do on another thread. Embedded. Exactly one of the two is called: run, on that thread; or drop, on any
@@ -54,11 +55,17 @@ void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task);
  * memory. */
 void cluster_thread_nudge(struct cluster_thread *t);
 
-/* As broadcast_sender_repeat(), broadcast_sender_number() and broadcast_sender_say(). A made_ms of 0 becomes now. */
-void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last);
-int cluster_thread_number(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
-int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
-/* Answer a probe of agent @to, for all threads of this process. The main thread. */
-void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *challenge);
+/* NULL: @w is no worker of this agent, or has not joined. */
+struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w);
+
+/* @t calls @fn with agent @from and a copy of what it is @about, such as a session id; not if it has left. 0 or
+ * CSSL_E_NO_MEMORY. tell_main: the main thread does; a failure is logged. */
+#define NEWS_ABOUT_MAX SESSION_ID_LEN
+typedef void (*news_fn)(struct cluster *c, unsigned from, const uint8_t *about);
+int cluster_thread_tell(struct cluster_thread *t, news_fn fn, unsigned from, const void *about, size_t about_len);
+void cluster_thread_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len);
+
+/* On the main thread: its timer ticks at least so often, until its next tick. */
+void cluster_thread_tick_within(struct cluster *c, int64_t ms);
 
 #endif

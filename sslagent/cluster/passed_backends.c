@@ -1,6 +1,4 @@
 /* passed_backends.c: two lists, both short: passes take a round trip, claims follow at once. */
-#include "sslagent/cluster/passed_backends.h"
-
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
@@ -12,9 +10,8 @@
 #include <unistd.h>
 
 #include "proto/error.h"
-#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
-#include "sslagent/cluster/peer.h"
 
 #define UNCLAIMED_MAX 4096u
 
@@ -39,23 +36,7 @@ struct unclaimed {
 	int64_t until_ms;
 };
 
-struct passed_backends {
-	LIST_HEAD(, pass) passes; /* the main thread's */
-	pthread_mutex_t lock;
-	LIST_HEAD(unclaimed_list, unclaimed) unclaimed;
-	unsigned unclaimed_count;
-};
-
-struct passed_backends *passed_backends_create(void)
-{
-	struct passed_backends *b = calloc(1, sizeof *b);
-
-	if (b)
-		pthread_mutex_init(&b->lock, NULL);
-	return b;
-}
-
-static void free_bytes(uint8_t *bytes, size_t len)
+static void passed_free_bytes(uint8_t *bytes, size_t len)
 {
 	if (bytes)
 		OPENSSL_cleanse(bytes, len);
@@ -66,9 +47,9 @@ void passed_backend_destroy(struct passed_backend *p)
 {
 	if (!p)
 		return;
-	free_bytes(p->to_backend, p->to_backend_len);
-	free_bytes(p->from_backend, p->from_backend_len);
-	free_bytes(p->service_state, p->service_state_len);
+	passed_free_bytes(p->to_backend, p->to_backend_len);
+	passed_free_bytes(p->from_backend, p->from_backend_len);
+	passed_free_bytes(p->service_state, p->service_state_len);
 	if (p->fd >= 0)
 		close(p->fd);
 	*p = (struct passed_backend){ .fd = -1 };
@@ -76,7 +57,7 @@ void passed_backend_destroy(struct passed_backend *p)
 
 /* A backend's socket resets when its last descriptor is closed, unless its owner has changed that. So this close ends
  * the socket if the owner is gone, and changes nothing if the owner lives. */
-static void drop_unclaimed(struct unclaimed_list *list)
+static void unclaimed_drop(struct unclaimed_list *list)
 {
 	for (struct unclaimed *u; (u = LIST_FIRST(list)) != NULL;) {
 		LIST_REMOVE(u, next);
@@ -86,17 +67,8 @@ static void drop_unclaimed(struct unclaimed_list *list)
 	}
 }
 
-void passed_backends_destroy(struct passed_backends *b)
-{
-	if (!b)
-		return;
-	drop_unclaimed(&b->unclaimed);
-	pthread_mutex_destroy(&b->lock);
-	free(b);
-}
-
 /* On the worker again. */
-static void report(struct thread_task *task)
+static void pass_report(struct thread_task *task)
 {
 	struct pass *p = container_of(task, struct pass, task);
 
@@ -104,7 +76,7 @@ static void report(struct thread_task *task)
 	free(p);
 }
 
-static void drop(struct thread_task *task)
+static void pass_drop(struct thread_task *task)
 {
 	struct pass *p = container_of(task, struct pass, task);
 
@@ -112,19 +84,19 @@ static void drop(struct thread_task *task)
 	free(p);
 }
 
-static void hand_back(struct pass *p, int result)
+static void pass_hand_back(struct pass *p, int result)
 {
 	count(result == 0 ? COUNT_BACKENDS_PASSED : COUNT_BACKENDS_NOT_PASSED);
 	p->result = result;
 	passed_backend_destroy(&p->backend);
-	p->task.run = report;
+	p->task.run = pass_report;
 	cluster_thread_hand(p->home, &p->task);
 }
 
-static int send_backend(struct cluster *c, const struct pass *p)
+static int pass_send(struct cluster *c, const struct pass *p)
 {
 	const struct passed_backend *b = &p->backend;
-	struct peer *target = c->peers[p->target];
+	struct peer *target = c->peers.at[p->target];
 	struct stat stat;
 
 	if (!target || !target->link || fstat(b->fd, &stat) != 0)
@@ -138,22 +110,22 @@ static int send_backend(struct cluster *c, const struct pass *p)
 		.inode = stat.st_ino };
 	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND,
 		.passed_backend = &passed };
-	return peer_link_send_fd(target->link, &m, b->fd);
+	return peer_link_send(target->link, &m, b->fd);
 }
 
 /* On the main thread. */
-static void begin(struct thread_task *task)
+static void pass_begin(struct thread_task *task)
 {
 	struct pass *p = container_of(task, struct pass, task);
 	struct cluster *c = p->cluster;
-	int r = send_backend(c, p);
+	int r = pass_send(c, p);
 
 	if (r) {
-		hand_back(p, r);
+		pass_hand_back(p, r);
 		return;
 	}
 	p->until_ms = cluster_now_ms() + PASS_PATIENCE_MS;
-	LIST_INSERT_HEAD(&c->passed->passes, p, next);
+	LIST_INSERT_HEAD(&c->passed.passes, p, next);
 }
 
 /* The caller always waits for @done. Without memory for a pass @done is called at once. */
@@ -161,7 +133,7 @@ void cluster_pass_backend(struct cluster *c, struct worker *w, const char *targe
 	void (*done)(void *ctx, int error), void *ctx)
 {
 	struct cluster_thread *home = cluster_thread_of(c, w);
-	int index = cluster_agent_index(c, target);
+	const struct conf_agent *agent = conf_agent_find(c->conf, target);
 	struct pass *p = home ? calloc(1, sizeof *p) : NULL;
 
 	if (!p) {
@@ -169,12 +141,12 @@ void cluster_pass_backend(struct cluster *c, struct worker *w, const char *targe
 		done(ctx, CSSL_E_NO_MEMORY);
 		return;
 	}
-	p->task = (struct thread_task){ .run = begin, .drop = drop };
+	p->task = (struct thread_task){ .run = pass_begin, .drop = pass_drop };
 	p->cluster = c;
 	p->home = home;
 	p->backend = *backend;
 	*backend = (struct passed_backend){ .fd = -1 };
-	p->target = index < 0 ? c->self_index : (unsigned)index; /* there is no peer of that index */
+	p->target = agent ? (unsigned)(agent - c->conf->agents) : c->peers.self; /* there is no peer of that index */
 	p->done = done;
 	p->ctx = ctx;
 	cluster_thread_hand(cluster_main_thread(c), &p->task);
@@ -182,22 +154,18 @@ void cluster_pass_backend(struct cluster *c, struct worker *w, const char *targe
 
 bool cluster_can_pass_to(const struct cluster *c, const char *target)
 {
-	int index = cluster_agent_index(c, target);
+	const struct conf_agent *agent = conf_agent_find(c->conf, target);
 
-	return index >= 0 && atomic_load(&c->flags[index].passes);
+	return agent && atomic_load(&c->peers.flags[agent - c->conf->agents].passes);
 }
 
-static int copy_bytes(const ProtobufCBinaryData *from, uint8_t **to, size_t *len)
+static int passed_copy_bytes(const ProtobufCBinaryData *from, uint8_t **to, size_t *len)
 {
-	*to = NULL;
-	*len = 0;
-	if (from->len == 0)
-		return 0;
-	*to = malloc(from->len);
-	if (!*to)
-		return CSSL_E_NO_MEMORY;
-	memcpy(*to, from->data, from->len);
 	*len = from->len;
+	*to = from->len > 0 ? malloc(from->len) : NULL;
+	if (!*to)
+		return from->len > 0 ? CSSL_E_NO_MEMORY : 0;
+	memcpy(*to, from->data, from->len);
 	return 0;
 }
 
@@ -217,9 +185,9 @@ static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 	snprintf(b->backend, sizeof b->backend, "%s", m->backend);
 	b->from_state = m->backend_eof ? BACKEND_EOF : BACKEND_READING;
 	b->to_state = m->backend_shut ? BACKEND_SHUT : BACKEND_WRITING;
-	if (copy_bytes(&m->to_backend, &b->to_backend, &b->to_backend_len) != 0 ||
-		copy_bytes(&m->from_backend, &b->from_backend, &b->from_backend_len) != 0 ||
-		copy_bytes(&m->service_state, &b->service_state, &b->service_state_len) != 0) {
+	if (passed_copy_bytes(&m->to_backend, &b->to_backend, &b->to_backend_len) != 0 ||
+		passed_copy_bytes(&m->from_backend, &b->from_backend, &b->from_backend_len) != 0 ||
+		passed_copy_bytes(&m->service_state, &b->service_state, &b->service_state_len) != 0) {
 		passed_backend_destroy(b);
 		free(u);
 		return NULL;
@@ -227,32 +195,29 @@ static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 	return u;
 }
 
-static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int fd)
+static int passed_keep(struct passed_backends *all, const Cssl__PassedBackend *m, int fd)
 {
 	struct unclaimed *u = fd >= 0 ? unclaimed_create(m, fd) : NULL;
-	int r = 0;
 
 	if (!u)
 		return CSSL_E_NO_MEMORY;
 	u->until_ms = cluster_now_ms() + CLAIM_WITHIN_MS;
 	pthread_mutex_lock(&all->lock);
-	if (all->unclaimed_count < UNCLAIMED_MAX) {
+	bool is_kept = all->unclaimed_count < UNCLAIMED_MAX;
+	if (is_kept) {
 		LIST_INSERT_HEAD(&all->unclaimed, u, next);
 		all->unclaimed_count++;
-	} else {
-		r = CSSL_E_FULL;
 	}
 	pthread_mutex_unlock(&all->lock);
-	if (r) {
-		passed_backend_destroy(&u->backend);
-		free(u);
-	}
-	return r;
+	if (is_kept)
+		return 0;
+	passed_backend_destroy(&u->backend);
+	free(u);
+	return CSSL_E_FULL;
 }
 
-int passed_backends_receive(struct peer *from, const Cssl__PeerMessage *message)
+static int passed_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m)
 {
-	const Cssl__PassedBackend *m = message->passed_backend;
 	Cssl__PassedBackendTaken taken = { MESSAGE(passed_backend_taken), .connection_id = m->connection_id,
 		.next_epoch = m->next_epoch };
 	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN,
@@ -261,7 +226,7 @@ int passed_backends_receive(struct peer *from, const Cssl__PeerMessage *message)
 	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch == 0 || m->next_epoch > UINT16_MAX ||
 		strlen(m->backend) >= sizeof(((struct passed_backend *)0)->backend))
 		return CSSL_E_RANGE;
-	taken.taken = from->link && keep(from->cluster->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
+	taken.taken = from->link && passed_keep(&c->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
 	if (taken.taken)
 		count(COUNT_BACKENDS_TAKEN);
 	peer_send(from, &answer);
@@ -270,7 +235,7 @@ int passed_backends_receive(struct peer *from, const Cssl__PeerMessage *message)
 
 int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out)
 {
-	struct passed_backends *all = c->passed;
+	struct passed_backends *all = &c->passed;
 	struct unclaimed *u;
 
 	pthread_mutex_lock(&all->lock);
@@ -289,60 +254,36 @@ int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint1
 	return 0;
 }
 
-/* End passes: @ends returns the result of a pass, or a positive value if it still waits. */
-#define GOES_ON 1
-static void end_passes(struct passed_backends *all, int (*ends)(const struct pass *p, const void *ctx), const void *ctx)
+static void pass_end(struct pass *p, int result)
 {
-	for (struct pass *after, *p = LIST_FIRST(&all->passes); p; p = after) {
-		int result = ends(p, ctx);
-
-		after = LIST_NEXT(p, next);
-		if (result == GOES_ON)
-			continue;
-		LIST_REMOVE(p, next);
-		hand_back(p, result);
-	}
+	LIST_REMOVE(p, next);
+	pass_hand_back(p, result);
 }
 
-struct taken_by {
-	unsigned peer;
-	const Cssl__PassedBackendTaken *m;
-};
-
-static int ends_by_answer(const struct pass *p, const void *ctx)
+static int passed_answered(struct cluster *c, struct peer *from, const Cssl__PassedBackendTaken *m)
 {
-	const struct taken_by *by = ctx;
-
-	if (p->target != by->peer || p->backend.next_epoch != by->m->next_epoch ||
-		memcmp(p->backend.connection.bytes, by->m->connection_id.data, CONNECTION_ID_LEN) != 0)
-		return GOES_ON;
-	return by->m->taken ? 0 : CSSL_E_STATE;
-}
-
-int passed_backends_answered(struct peer *from, const Cssl__PeerMessage *m)
-{
-	struct taken_by by = { from->index, m->passed_backend_taken };
-
-	if (by.m->connection_id.len != CONNECTION_ID_LEN)
+	if (m->connection_id.len != CONNECTION_ID_LEN)
 		return CSSL_E_RANGE;
-	end_passes(from->cluster->passed, ends_by_answer, &by);
+	for (struct pass *after, *p = LIST_FIRST(&c->passed.passes); p; p = after) {
+		after = LIST_NEXT(p, next);
+		if (p->target == from->index && p->backend.next_epoch == m->next_epoch &&
+			memcmp(p->backend.connection.bytes, m->connection_id.data, CONNECTION_ID_LEN) == 0)
+			pass_end(p, m->taken ? 0 : CSSL_E_STATE);
+	}
 	return 0;
-}
-
-static int ends_by_loss(const struct pass *p, const void *ctx)
-{
-	return p->target == *(const unsigned *)ctx ? CSSL_E_STATE : GOES_ON;
 }
 
 void passed_backends_peer_lost(struct cluster *c, struct peer *peer)
 {
-	unsigned index = peer->index;
-
-	end_passes(c->passed, ends_by_loss, &index);
+	for (struct pass *after, *p = LIST_FIRST(&c->passed.passes); p; p = after) {
+		after = LIST_NEXT(p, next);
+		if (p->target == peer->index)
+			pass_end(p, CSSL_E_STATE);
+	}
 }
 
 /* Tell the other side to forget the backend: its descriptor would keep the socket open. */
-static void withdraw(const struct pass *p)
+static void pass_withdraw(const struct pass *p)
 {
 	Cssl__PassedBackendWithdrawn withdrawn = { MESSAGE(passed_backend_withdrawn),
 		.connection_id = bytes_of(p->backend.connection.bytes, CONNECTION_ID_LEN),
@@ -350,44 +291,44 @@ static void withdraw(const struct pass *p)
 	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN,
 		.passed_backend_withdrawn = &withdrawn };
 
-	peer_send(p->cluster->peers[p->target], &m);
+	peer_send(p->cluster->peers.at[p->target], &m);
 }
 
-int passed_backends_withdrawn(struct peer *from, const Cssl__PeerMessage *message)
+static int passed_withdrawn(struct cluster *c, const Cssl__PassedBackendWithdrawn *m)
 {
-	const Cssl__PassedBackendWithdrawn *m = message->passed_backend_withdrawn;
 	struct passed_backend backend;
 	struct connection_id id;
 
 	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch > UINT16_MAX)
 		return CSSL_E_RANGE;
 	memcpy(id.bytes, m->connection_id.data, CONNECTION_ID_LEN);
-	if (cluster_take_passed(from->cluster, &id, (uint16_t)m->next_epoch, &backend) == 0)
+	if (cluster_take_passed(c, &id, (uint16_t)m->next_epoch, &backend) == 0)
 		passed_backend_destroy(&backend);
 	return 0;
 }
 
-static int ends_by_time(const struct pass *p, const void *ctx)
+int passed_backends_on_message(struct cluster *c, struct peer *from, const Cssl__PeerMessage *m)
 {
-	if (p->until_ms > *(const int64_t *)ctx)
-		return GOES_ON;
-	withdraw(p);
-	return CSSL_E_EXPIRED;
-}
-
-void passed_backends_finish(struct cluster *c)
-{
-	int64_t end_of_time = INT64_MAX;
-
-	end_passes(c->passed, ends_by_time, &end_of_time);
+	switch (m->what_case) {
+	case CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND: return passed_receive(c, from, m->passed_backend);
+	case CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN: return passed_answered(c, from, m->passed_backend_taken);
+	case CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN: return passed_withdrawn(c, m->passed_backend_withdrawn);
+	default: return 0;
+	}
 }
 
 void passed_backends_tick(struct cluster *c, int64_t now_ms)
 {
-	struct passed_backends *all = c->passed;
+	struct passed_backends *all = &c->passed;
 	struct unclaimed_list over = LIST_HEAD_INITIALIZER(over);
 
-	end_passes(all, ends_by_time, &now_ms);
+	for (struct pass *after, *p = LIST_FIRST(&all->passes); p; p = after) {
+		after = LIST_NEXT(p, next);
+		if (p->until_ms > now_ms)
+			continue;
+		pass_withdraw(p);
+		pass_end(p, CSSL_E_EXPIRED);
+	}
 	pthread_mutex_lock(&all->lock);
 	for (struct unclaimed *after, *u = LIST_FIRST(&all->unclaimed); u; u = after) {
 		after = LIST_NEXT(u, next);
@@ -398,5 +339,5 @@ void passed_backends_tick(struct cluster *c, int64_t now_ms)
 		LIST_INSERT_HEAD(&over, u, next);
 	}
 	pthread_mutex_unlock(&all->lock);
-	drop_unclaimed(&over);
+	unclaimed_drop(&over);
 }

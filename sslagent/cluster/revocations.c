@@ -1,14 +1,12 @@
 /* revocations.c: a short list of revocations under way, each with the answers of all agents. */
-#include "sslagent/cluster/revocations.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/cluster/cluster_internal.h"
-#include "sslagent/cluster/peer.h"
+#include "sslagent/cluster/cluster_root.h"
+#include "sslagent/sessions/tombstones.h"
 
 #define UNDER_WAY_MAX 256u /* more are sent, but nobody waits for their answers */
 
@@ -29,7 +27,7 @@ struct revocation {
 	uint8_t answers[]; /* enum answer, by agent */
 };
 
-int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms, uint64_t *sessions)
+static int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms, uint64_t *sessions)
 {
 	int result = tombstones_add(c->tombstones, what, now_ms, now_ms);
 
@@ -41,7 +39,7 @@ int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms,
 }
 
 /* Report and free it. */
-static void finish(struct revocation *r)
+static void revocation_finish(struct revocation *r)
 {
 	const struct conf_agent *agents = r->cluster->conf->agents;
 	struct revoke_result *out = r->result;
@@ -61,15 +59,7 @@ static void finish(struct revocation *r)
 	free(r);
 }
 
-static bool waits(const struct revocation *r)
-{
-	for (unsigned agent = 0; agent < r->agent_count; agent++)
-		if (r->answers[agent] == ASKED)
-			return true;
-	return false;
-}
-
-static void tell_peers(struct revocation *r)
+static void revocation_tell_peers(struct revocation *r)
 {
 	Cssl__PeerRevoke revoke = { MESSAGE(peer_revoke), .token = r->token, .what = &r->what };
 	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_REVOKE,
@@ -77,52 +67,54 @@ static void tell_peers(struct revocation *r)
 	struct cluster *c = r->cluster;
 
 	for (unsigned agent = 0; agent < r->agent_count; agent++) {
-		struct peer *p = c->peers[agent];
+		struct peer *p = c->peers.at[agent];
 
 		if (!p)
 			r->answers[agent] = CONFIRMED; /* this one */
 		else if (peer_send(p, &m) == 0)
 			r->answers[agent] = ASKED;
-		else if (atomic_load(&c->flags[agent].alive))
+		else if (peers_alive(&c->peers, agent))
 			r->answers[agent] = UNCONFIRMED;
 	}
 }
 
 /* Agents may take a session for older than it is, by their doubt of its maker's clock. */
-static int64_t settling_ms(const struct cluster *c)
+static int64_t revocation_settling_ms(const struct cluster *c)
 {
 	int64_t doubt_ms = 0;
 
-	for (unsigned agent = 0; agent < c->agent_count; agent++) {
+	for (unsigned agent = 0; agent < c->peers.count; agent++) {
 		const struct peer_clock clock = broadcast_receiver_view(c->receiver, agent).clock;
 
-		if (atomic_load(&c->flags[agent].alive) && clock.doubt_ms > doubt_ms)
+		if (peers_alive(&c->peers, agent) && clock.doubt_ms > doubt_ms)
 			doubt_ms = clock.doubt_ms;
 	}
 	return REVOCATION_SETTLE_MS + 2 * doubt_ms;
 }
 
-static void take_family(void *family, const struct session *session)
+static void revocation_take_family(void *family, const struct session *session)
 {
 	memcpy(family, session->family_id, FAMILY_ID_LEN);
 }
 
-static revoke_what revoke_family(const uint8_t *family)
+static revoke_what revocation_of_family(const uint8_t *family)
 {
 	return (revoke_what){ MESSAGE(link_request__revoke), .which_case = (int)REVOKE_FAMILY,
 		.family_id = bytes_of(family, FAMILY_ID_LEN) };
 }
 
-bool revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms)
+/* The revocation of a session must cover all sessions with which the client could go on: a resumption in TLS 1.3 makes
+ * new sessions from it. 1: the session is here, and @what became its family, whose id is in @family. */
+static bool revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms)
 {
 	if (what->which_case != (int)REVOKE_SESSION || what->session_id.len != SESSION_ID_LEN ||
-		store_peek(c->store, what->session_id.data, now_ms, take_family, family) != 0)
+		store_peek(c->store, what->session_id.data, now_ms, revocation_take_family, family) != 0)
 		return false;
-	*what = revoke_family(family);
+	*what = revocation_of_family(family);
 	return true;
 }
 
-static void run(struct thread_task *task)
+static void revocation_run(struct thread_task *task)
 {
 	struct revocation *r = container_of(task, struct revocation, task);
 	struct revocations *all = &r->cluster->revocations;
@@ -130,29 +122,29 @@ static void run(struct thread_task *task)
 
 	revocation_widen(r->cluster, &r->what, r->family, now_ms);
 	if (revocation_apply(r->cluster, &r->what, now_ms, &r->result->sessions) != 0) {
-		finish(r); /* malformed: nothing was revoked anywhere */
+		revocation_finish(r); /* malformed: nothing was revoked anywhere */
 		return;
 	}
 	r->token = ++all->token;
-	r->settled_ms = now_ms + settling_ms(r->cluster);
+	r->settled_ms = now_ms + revocation_settling_ms(r->cluster);
 	r->until_ms = now_ms + REVOCATION_PATIENCE_MS;
-	tell_peers(r);
+	revocation_tell_peers(r);
 	if (all->count == UNDER_WAY_MAX) {
-		finish(r);
+		revocation_finish(r);
 		return;
 	}
 	r->next = all->under_way;
 	all->under_way = r;
 	all->count++;
-	cluster_tick_as_needed(r->cluster);
+	cluster_thread_tick_within(r->cluster, PEERS_EVERY_MS);
 }
 
-static void drop(struct thread_task *task)
+static void revocation_drop(struct thread_task *task)
 {
-	finish(container_of(task, struct revocation, task));
+	revocation_finish(container_of(task, struct revocation, task));
 }
 
-static revoke_what *copy_of(const revoke_what *what)
+static revoke_what *revocation_copy(const revoke_what *what)
 {
 	uint8_t *packed = malloc(protobuf_c_message_get_packed_size(&what->base) + 1);
 	ProtobufCMessage *copy = NULL;
@@ -167,9 +159,9 @@ static revoke_what *copy_of(const revoke_what *what)
 void cluster_revoke(
 	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, struct revoke_result *r), void *ctx)
 {
-	struct revocation *r = calloc(1, sizeof *r + c->agent_count);
-	struct revoke_result *result = calloc(1, sizeof *result + 2 * c->agent_count * sizeof result->names[0]);
-	revoke_what *ordered = copy_of(what);
+	struct revocation *r = calloc(1, sizeof *r + c->peers.count);
+	struct revoke_result *result = calloc(1, sizeof *result + 2 * c->peers.count * sizeof result->names[0]);
+	revoke_what *ordered = revocation_copy(what);
 
 	if (!r || !result || !ordered) {
 		free(r);
@@ -181,9 +173,9 @@ void cluster_revoke(
 	}
 	r->result = result;
 	r->ordered = ordered;
-	r->task = (struct thread_task){ .run = run, .drop = drop };
+	r->task = (struct thread_task){ .run = revocation_run, .drop = revocation_drop };
 	r->cluster = c;
-	r->agent_count = c->agent_count;
+	r->agent_count = c->peers.count;
 	r->what = *r->ordered;
 	r->done = done;
 	r->ctx = ctx;
@@ -191,47 +183,81 @@ void cluster_revoke(
 }
 
 /* Finish the revocations that wait no more. */
-static void finish_ready(struct revocations *all, int64_t now_ms)
+void revocations_tick(struct cluster *c, int64_t now_ms)
 {
+	struct revocations *all = &c->revocations;
 	struct revocation **link = &all->under_way;
 
 	while (*link) {
 		struct revocation *r = *link;
+		bool waits = memchr(r->answers, ASKED, r->agent_count) != NULL;
 
-		if ((waits(r) && now_ms < r->until_ms) || now_ms < r->settled_ms) {
+		if ((waits && now_ms < r->until_ms) || now_ms < r->settled_ms) {
 			link = &r->next;
 			continue;
 		}
 		*link = r->next;
 		all->count--;
-		finish(r);
+		revocation_finish(r);
 	}
 }
 
-static void go_on_with_family(struct revocation *r, const uint8_t *family)
+static void revocation_go_on_with_family(struct revocation *r, const uint8_t *family)
 {
 	int64_t now_ms = cluster_now_ms();
 	uint64_t sessions = 0;
 
 	memcpy(r->family, family, FAMILY_ID_LEN);
-	r->what = revoke_family(r->family);
+	r->what = revocation_of_family(r->family);
 	revocation_apply(r->cluster, &r->what, now_ms, &sessions);
 	r->result->sessions += sessions;
 	r->token = ++r->cluster->revocations.token;
 	r->until_ms = now_ms + REVOCATION_PATIENCE_MS;
-	tell_peers(r);
+	revocation_tell_peers(r);
 }
 
-void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family)
+static int revocations_obey(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m)
 {
+	Cssl__PeerRevoked revoked = { MESSAGE(peer_revoked), .token = m->revoke->token };
+	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_REVOKED,
+		.revoked = &revoked };
+	uint8_t family[FAMILY_ID_LEN];
+	int64_t now_ms = cluster_now_ms();
+	uint64_t sessions;
+
+	if (!m->revoke->what)
+		return CSSL_E_RANGE;
+	revoke_what what = *m->revoke->what;
+	if (revocation_widen(c, &what, family, now_ms))
+		revoked.family_id = what.family_id;
+	int r = revocation_apply(c, &what, now_ms, &sessions);
+	if (!r)
+		peer_send(p, &answer);
+	return r;
+}
+
+/* The other agent may know the family of the session. If this agent did not, it now revokes the family, at all agents
+ * again. */
+static int revocations_take_answer(struct cluster *c, struct peer *p, const Cssl__PeerRevoked *m)
+{
+	if (m->family_id.len != 0 && m->family_id.len != FAMILY_ID_LEN)
+		return CSSL_E_RANGE;
 	for (struct revocation *r = c->revocations.under_way; r; r = r->next) {
-		if (r->token != token || r->answers[from->index] != ASKED)
+		if (r->token != m->token || r->answers[p->index] != ASKED)
 			continue;
-		r->answers[from->index] = CONFIRMED;
-		if (family && r->what.which_case == (int)REVOKE_SESSION)
-			go_on_with_family(r, family);
+		r->answers[p->index] = CONFIRMED;
+		if (m->family_id.len > 0 && r->what.which_case == (int)REVOKE_SESSION)
+			revocation_go_on_with_family(r, m->family_id.data);
 	}
-	finish_ready(&c->revocations, cluster_now_ms());
+	revocations_tick(c, cluster_now_ms());
+	return 0;
+}
+
+int revocations_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m)
+{
+	if (m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKE)
+		return revocations_obey(c, p, m);
+	return m->what_case == CSSL__PEER_MESSAGE__WHAT_REVOKED ? revocations_take_answer(c, p, m->revoked) : 0;
 }
 
 void revocations_peer_lost(struct cluster *c, struct peer *peer)
@@ -239,19 +265,4 @@ void revocations_peer_lost(struct cluster *c, struct peer *peer)
 	for (struct revocation *r = c->revocations.under_way; r; r = r->next)
 		if (r->answers[peer->index] == ASKED)
 			r->answers[peer->index] = UNCONFIRMED;
-}
-
-void revocations_tick(struct cluster *c, int64_t now_ms)
-{
-	finish_ready(&c->revocations, now_ms);
-}
-
-bool revocations_wait(const struct revocations *all)
-{
-	return all->under_way != NULL;
-}
-
-void revocations_finish(struct cluster *c)
-{
-	finish_ready(&c->revocations, INT64_MAX);
 }

@@ -203,7 +203,7 @@ void connection_move(struct connection *c, const Cssl__LinkMove *move);
  * again. */
 void connection_forget(struct connection *c, enum end_reason reason);
 
-/* For cluster_on_superseded(), @ctx is the home: another agent seals under the keys of this connection, too, because
+/* For cluster_join_worker(), @ctx is the home: another agent seals under the keys of this connection, too, because
  * RAgent gave it to both. Ends it without another record. */
 void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of);
 

@@ -308,14 +308,10 @@ static void watch_tide(struct agent *a)
 static void on_gauges(void *ctx)
 {
 	struct agent *a = ctx;
-	uint64_t bytes;
 
 	watch_tide(a);
 	for (unsigned i = 0; i < a->worker_count; i++)
 		direct_tell_left_out(&a->workers[i].carriers);
-	count_gauge(COUNT_SESSIONS, cluster_session_count(a->cluster, &bytes));
-	count_gauge(COUNT_SESSION_BYTES, bytes);
-	count_gauge(COUNT_PEER_LINK_QUEUED_BYTES, cluster_links_queued(a->cluster));
 	count_gauge(COUNT_RESIDENT_BYTES, resident_bytes());
 	count_gauge(COUNT_LOG_LINES_LOST, log_dropped());
 	count_gauge(COUNT_SECRETS_UNLOCKED_BYTES, secret_unlocked_bytes());

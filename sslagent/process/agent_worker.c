@@ -20,10 +20,10 @@ void agent_fill_hello(const void *process, struct link_hello *out)
 		.protection = a->self->link_protection,
 		.aead = aead_preferred(),
 		.bytes = a->self->link.ss_family == AF_UNIX ? a->self->link_bytes : LINK_BYTES_ON_SOCKET,
-		.boot_id = cluster_boot_id(a->cluster),
+		.boot_id = cluster_identity(a->cluster)->boot_id,
 		.workers = (uint16_t)a->worker_count };
 	strncpy(out->name, a->self->name, sizeof out->name - 1);
-	memcpy(out->id_check_key, cluster_id_check_key(a->cluster), sizeof out->id_check_key);
+	memcpy(out->id_check_key, cluster_identity(a->cluster)->id_check_key, sizeof out->id_check_key);
 }
 
 static void on_given_link(struct worker *w, void *arg)
@@ -109,9 +109,7 @@ int agent_worker_open(struct agent_worker *home)
 	if (r == 0)
 		r = carrier_home_open(&home->carriers);
 	if (r == 0)
-		r = cluster_join_worker(home->connections.cluster, home->worker);
-	if (r == 0)
-		cluster_on_superseded(
+		r = cluster_join_worker(
 			home->connections.cluster, home->worker, connection_superseded, &home->connections);
 	for (size_t i = 0; r == 0 && i < self->direct_count; i++) {
 		if (!direct_listen(&home->carriers, &self->direct[i]))

@@ -6,18 +6,20 @@
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
 	struct peer *p = lone_cluster_peer();
+	struct cluster *c = lone_cluster();
 	struct scratch scratch;
 	Cssl__PeerMessage *m;
 	uint64_t bytes;
 
-	p->taker.state = len % 2 ? TAKING_ALL : TAKING_OWN; /* as if a snapshot had been asked for */
+	c->joining.with[p->index].taker.state =
+		len % 2 ? TAKING_ALL : TAKING_OWN; /* as if a snapshot had been asked for */
 	MUST(scratch_open(&scratch, 2 * len + 16384) == 0);
 	m = cssl__peer_message__unpack(&scratch.allocator, len, in);
 	if (m)
-		peer_on_message(p, m);
+		p->link->ops->on_message(p->link, m);
 	scratch_close(&scratch);
-	shelf_count(store_shelf(p->cluster->store), &bytes);
-	MUST(bytes <= p->cluster->conf->store.bytes);
+	shelf_count(store_shelf(c->store), &bytes);
+	MUST(bytes <= c->conf->store.bytes);
 	lone_cluster_turn();
 	return 0;
 }

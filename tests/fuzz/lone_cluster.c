@@ -42,7 +42,7 @@ static int on_message(struct peer_link *l, const Cssl__PeerMessage *m)
 
 static void on_open(struct peer_link *l)
 {
-	peer_take_link(cluster->peers[PEER], l);
+	peer_take_link(cluster->peers.at[PEER], l);
 }
 
 static void on_drained(struct peer_link *l)
@@ -93,9 +93,9 @@ static void open_link(void)
 		.protection = LINK_TRUSTED,
 		.aead = aead_preferred(),
 		.name = "a",
-		.boot_id = 77,
+		.boot_id = LONE_PEER_BOOT,
 		.workers = 1 };
-	struct peer_link_conf link_conf = peer_link_conf_of(cluster, &ops, NULL);
+	struct peer_link_conf link_conf = cluster->peers.of.link;
 	struct sockaddr_un from = { .sun_family = AF_UNIX };
 	uint8_t in[OPENING_MESSAGE_MAX];
 	struct opening *o;
@@ -106,12 +106,13 @@ static void open_link(void)
 	if (other_end >= 0)
 		close(other_end);
 	other_end = pair[1];
-	cluster->handles++;
+	link_conf.ops = &ops;
+	cluster->peers.handles++;
 	MUST(peer_link_accept(&link_conf, pair[0], (const struct sockaddr *)&from));
 	o = opening_start(&ring, 0, &hello, LINK_ROLE_AGENT);
 	MUST(o);
 	open_step(o, NULL, 0);
-	while (cluster->peers[PEER]->state != PEER_UP) {
+	while (cluster->peers.at[PEER]->state != PEER_UP) {
 		uv_run(worker_loop(loop), UV_RUN_NOWAIT);
 		len = read(other_end, in, sizeof(in));
 		if (len > 0 && !opening_peer(o))
@@ -129,6 +130,11 @@ void lone_cluster_turn(void)
 		;
 }
 
+struct cluster *lone_cluster(void)
+{
+	return cluster;
+}
+
 struct peer *lone_cluster_peer(void)
 {
 	struct peer *p;
@@ -136,7 +142,7 @@ struct peer *lone_cluster_peer(void)
 
 	if (!cluster)
 		make_cluster();
-	p = cluster->peers[PEER];
+	p = cluster->peers.at[PEER];
 	if (p->state != PEER_UP)
 		open_link();
 	broadcast_receiver_clock_answered(cluster->receiver, PEER, now_ms, now_ms, now_ms);

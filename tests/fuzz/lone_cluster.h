@@ -3,10 +3,14 @@
 #ifndef CSSL_TESTS_FUZZ_LONE_CLUSTER_H
 #define CSSL_TESTS_FUZZ_LONE_CLUSTER_H
 
-#include "sslagent/cluster/peer.h"
+#include "sslagent/cluster/cluster_root.h"
+
+#define LONE_PEER_BOOT 77u
 
 /* The peer, with its link open, whatever the last input did to it. */
 struct peer *lone_cluster_peer(void);
+/* Its cluster, once it was made. */
+struct cluster *lone_cluster(void);
 /* Let the loop do all that is due, and read the bytes that were sent to the fuzzer. */
 void lone_cluster_turn(void);
 

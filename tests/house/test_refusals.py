@@ -26,8 +26,8 @@ LOGGED = {
         "held_given_up": ("carrier/link_stream.c", '"cannot outlive its link"'),
         "links_refused": ("carrier/link_acceptor.c", '"link refused"'),
         "link_openings_displaced": ("carrier/link_acceptor.c", '"no room for an opening of a link"'),
-        "peer_links_refused": ("cluster/peer.c", '"peer refused"'),
-        "peer_openings_displaced": ("cluster/cluster_links.c", '"no room for an opening of a peer"'),
+        "peer_links_refused": ("cluster/peers/peer.c", '"peer refused"'),
+        "peer_openings_displaced": ("cluster/peers/peers.c", '"no room for an opening of a peer"'),
     },
     "ragent": {
         "kept_given_up": ("connection/connection.c", '"replay given up"'),

@@ -34,7 +34,10 @@ WALLS = {
         "": set(),  # counters.h
         "tls": {""},
         "sessions": {"", "tls"},
-        "cluster": {"", "tls", "sessions"},
+        "cluster": {"", "tls", "sessions", "cluster/broadcast", "cluster/peers", "cluster/joining"},
+        "cluster/broadcast": {"", "sessions"},  # no links, no sockets
+        "cluster/peers": {"", "sessions", "cluster/broadcast"},
+        "cluster/joining": {"", "sessions", "cluster/broadcast", "cluster/peers"},
         "service": {""},
         "service/h2": {"", "service"},
         "service/http": {"", "service"},
@@ -119,6 +122,8 @@ def test_no_folder_includes_upward():
     ("ragent/control/http/control_exchange.c", "ragent/control/routes/control_routes.h"),
     ("ragent/a_new_folder/file.c", "ragent/link/link.h"),
     ("sslagent/sessions/store.c", "sslagent/cluster/cluster.h"),
+    ("sslagent/cluster/broadcast/broadcast_receiver.c", "sslagent/cluster/peers/peers.h"),
+    ("sslagent/cluster/joining/joining.h", "sslagent/cluster/cluster.h"),
     ("sslagent/connection/connection.h", "sslagent/process/agent_internal.h"),
     ("sslagent/connection/flow/flow.c", "sslagent/service/http/http_follower.h"),
     ("sslagent/connection/connection.c", "sslagent/connection/flow/words.h"),

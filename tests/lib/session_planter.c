@@ -91,7 +91,7 @@ static int on_worker(struct worker *w, void *arg)
 	struct planter *p = arg;
 
 	counters_use(counters_of(p->counters, 1));
-	return cluster_join_worker(p->cluster, w);
+	return cluster_join_worker(p->cluster, w, NULL, NULL);
 }
 
 static void start(struct planter *p)

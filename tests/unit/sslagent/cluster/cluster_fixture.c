@@ -159,7 +159,7 @@ static int start_worker(struct worker *w, void *arg)
 	struct test_agent *a = arg;
 
 	counters_use(counters_of(a->counters, 0));
-	return cluster_join_worker(a->cluster, w);
+	return cluster_join_worker(a->cluster, w, NULL, NULL);
 }
 
 void cluster_start(struct test_cluster *t, unsigned agent)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/cluster/cluster_root.h"
 #include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
 #include "tests/unit/unit.h"
@@ -183,13 +183,13 @@ static enum session_answer look(struct test_agent *a, const uint8_t *id)
 static void resettle(struct worker *w, void *arg)
 {
 	struct displacement *d = arg;
-	struct resettling *r = &d->at->cluster->resettling;
+	struct resettling *r = &d->at->cluster->joining.resettling;
 
-	placement_copy(r->after, d->at->cluster->placement);
+	placement_copy(r->after, d->at->cluster->peers.placement);
 	r->cursor = 0;
 	r->state = RESETTLING;
 	while (r->state == RESETTLING)
-		resettling_tick(d->at->cluster, cluster_now_ms());
+		resettling_tick(&d->at->cluster->joining, cluster_now_ms());
 	d->walked = 1;
 }
 
