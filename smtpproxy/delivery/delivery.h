@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTPPROXY_DELIVERY_H
 #define CSSL_SMTPPROXY_DELIVERY_H
 
-#include "smtpproxy/queue/content.h"
+#include "smtpproxy/queue/items/content.h"
 
 struct conf_smtpproxy;
 struct queue_destination;

@@ -44,7 +44,7 @@ bool queue_may_deliver(const struct queue *q)
 	return lease;
 }
 
-int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note)
+int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_ms, struct content_bytes note)
 {
 	return 0;
 }
