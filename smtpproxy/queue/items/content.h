@@ -16,6 +16,8 @@
 #include "smtpproxy/queue/items/item.h"
 #include "smtpproxy/queue/items/seal.h"
 
+struct seal;
+
 struct content_bytes {
 	const uint8_t *data;
 	size_t len;

@@ -8,6 +8,8 @@
 
 #include "smtpproxy/queue/items/content.h"
 
+struct seal;
+
 struct decided {
 	struct item **buckets;
 	struct item *oldest, *newest; /* with a reference each; some may have left */

@@ -27,7 +27,7 @@ static void say_one(struct worker *w, void *arg)
 static void say_and_post(struct worker *w, void *arg)
 {
 	say_one(w, arg);
-	ck_assert_int_eq(mailbox_post(&box, say_one, "z"), 0);
+	ck_assert_int_eq(mailbox_post(&box, say_one, (void *)"z"), 0);
 }
 
 static void box_open(void)
@@ -47,8 +47,8 @@ static void box_close(void)
 
 static void *post_two(void *arg)
 {
-	mailbox_post(&box, say_one, "a");
-	mailbox_post(&box, say_one, "b");
+	mailbox_post(&box, say_one, (void *)"a");
+	mailbox_post(&box, say_one, (void *)"b");
 	return arg;
 }
 
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(a_call_may_ask_for_one_more)
 {
 	box_open();
-	ck_assert_int_eq(mailbox_post(&box, say_and_post, "a"), 0);
+	ck_assert_int_eq(mailbox_post(&box, say_and_post, (void *)"a"), 0);
 	mailbox_empty(&box, NULL);
 	ck_assert_str_eq(said, "a");
 	mailbox_empty(&box, NULL);
@@ -91,11 +91,11 @@ END_TEST
 START_TEST(it_ends_only_when_it_is_empty_and_then_refuses)
 {
 	box_open();
-	ck_assert_int_eq(mailbox_post(&box, say_one, "a"), 0);
+	ck_assert_int_eq(mailbox_post(&box, say_one, (void *)"a"), 0);
 	ck_assert(!mailbox_end(&box));
 	mailbox_empty(&box, NULL);
 	ck_assert(mailbox_end(&box));
-	ck_assert_int_eq(mailbox_post(&box, say_one, "b"), CSSL_E_STATE);
+	ck_assert_int_eq(mailbox_post(&box, say_one, (void *)"b"), CSSL_E_STATE);
 	mailbox_empty(&box, NULL);
 	ck_assert_str_eq(said, "a");
 	box_close();
