@@ -5,7 +5,7 @@
 
 #include "conf/load.h"
 #include "conf/memory.h"
-#include "net/machine_memory.h"
+#include "net/memory/machine_memory.h"
 
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap)
 {

@@ -14,10 +14,12 @@
 #include <sys/socket.h>
 
 #include "conf/service_traits.h"
-#include "net/address.h"
-#include "net/capture.h"
-#include "net/log.h"
-#include "proto/opening.h"
+#include "net/report/log_level.h"
+#include "net/socket/address.h"
+#include "net/socket/capture.h"
+#include "proto/agents_key.h"
+#include "proto/cipher_suite.h"
+#include "proto/link_hello.h"
 #include "smtp/preamble.h"
 
 enum conf_mode { CONF_SF, CONF_SL };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 #include "conf/conf.h"
 #include "conf/key_file.h"
 #include "conf/smtpproxy.h"
-#include "net/log_file.h"
+#include "net/report/log_file.h"
 #include "proto/error.h"
 
 #define WHY_MAX 512u

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/conf.h"
 #include "conf/value.h"
-#include "net/address.h"
-#include "net/array.h"
+#include "net/memory/array.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 #define CLAIM_TEXT_MAX 160u

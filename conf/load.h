@@ -2,7 +2,6 @@
 #ifndef CSSL_CONF_LOAD_H
 #define CSSL_CONF_LOAD_H
 
-#include "conf/conf.h"
 #include "conf/schema.h"
 
 /* Parse @text of the file @name into a new object of @size bytes, described by @map, which begins with a struct

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "conf/value.h"
-#include "net/descriptors.h"
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
+#include "net/process/descriptors.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)

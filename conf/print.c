@@ -6,7 +6,7 @@
 #include "conf/memory.h"
 #include "conf/schema.h"
 #include "conf/value.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 
 #define SESSION_BYTES 600u /* of an entry in the store: ~300 bytes of session, its names, links and index */
 

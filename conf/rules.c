@@ -257,8 +257,8 @@ static void check_users(struct complaints *c, const struct node *agent, const ch
 
 /* A process that listens on an address twice would not start; processes on different hosts may have the same address.
  * 0.0.0.0:443 takes the port on every IPv4 address, also on 10.0.0.1; [::]:443 takes it on IPv6 addresses only
- * (net/listener.c). If two keys overlap, the complaint is about the later one. Port 0 is a different port each time.
- * UNIX sockets have no port. */
+ * (net/loop/listener.c). If two keys overlap, the complaint is about the later one. Port 0 is a different port each
+ * time. UNIX sockets have no port. */
 static bool rules_overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
 {
 	const struct sockaddr *a = (const struct sockaddr *)one, *b = (const struct sockaddr *)other;

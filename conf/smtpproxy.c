@@ -5,7 +5,7 @@
 #include "conf/schema.h"
 #include "conf/schema_rows.h"
 #include "conf/value.h"
-#include "net/machine_memory.h"
+#include "net/memory/machine_memory.h"
 #include "proto/error.h"
 #include "smtp/domain.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "conf/conf.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 
 enum smtpproxy_tls {
 	SMTPPROXY_TLS_BY_ADDRESS, /* of a domain: as for the address; of a receiver: as `outward` says */

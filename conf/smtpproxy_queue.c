@@ -1,7 +1,7 @@
 /* smtpproxy_queue.c: the keys of smtpproxy's queue, its backups, and the domains that it delivers to. */
 #include "conf/schema_rows.h"
 #include "conf/smtpproxy.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "smtp/domain.h"
 
 #define DOMAINS_MAX 256

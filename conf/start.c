@@ -6,8 +6,9 @@
 
 #include <sodium.h>
 
-#include "net/random_pool.h"
-#include "net/user.h"
+#include "net/memory/random_pool.h"
+#include "net/process/user.h"
+#include "net/report/log.h"
 
 #define FAULTS_MAX 8192u
 

@@ -2,13 +2,11 @@
  * only: no sign, no hexadecimal, no exponent, no locale. */
 #include "conf/value.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 #define NAME_LEN_MAX 63u

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "csslctl/api.h"
 #include "csslctl/text.h"
 
 uint64_t ask_now_ms(void)

@@ -2,9 +2,7 @@
  * asks the cluster that the line names for names of agents. */
 #include <string.h>
 
-#include "csslctl/api.h"
 #include "csslctl/command.h"
-#include "csslctl/place.h"
 
 static const char head[] =
 	"# bash completion for csslctl; made by `csslctl completion bash`.\n"

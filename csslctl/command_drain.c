@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "csslctl/ask.h"
-#include "proto/error.h"
 
 #define LOOK_EVERY_MS 200u
 

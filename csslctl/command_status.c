@@ -1,6 +1,5 @@
 /* command_status.c: the cluster at a glance, its listeners and its certificates. */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "csslctl/command.h"
 

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "conf/value.h"
-#include "net/address.h"
-#include "net/log.h"
+#include "net/report/log_level.h"
+#include "net/socket/address.h"
 #include "proto/cipher_suite.h"
+#include "proto/session_id.h"
 
 static bool is_hex(const char *text, size_t len)
 {

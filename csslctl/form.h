@@ -3,7 +3,9 @@
 #ifndef CSSL_CSSLCTL_FORM_H
 #define CSSL_CSSLCTL_FORM_H
 
-#include "proto/sess_obj.h"
+#include <stdbool.h>
+
+#include "proto/ids.h"
 
 struct form {
 	const char *placeholder; /* of options.h and commands.c */

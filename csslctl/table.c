@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csslctl/text.h"
-#include "net/array.h"
+#include "net/memory/array.h"
 
 #define GAP         2u /* between columns */
 #define COLUMNS_MAX 16u

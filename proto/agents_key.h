@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/session_id.h"
-
 #define KEY_LEN      32u
 #define KEY_ID_MAX   16u
 #define KEY_RING_MAX 8u

@@ -38,7 +38,7 @@ enum cssl_error {
 #undef X
 };
 
-/* Is @error in the list? Other errors are libuv's: net/error_text.h has the sentences of both. */
+/* Is @error in the list? Other errors are libuv's: net/report/error_text.h has the sentences of both. */
 bool cssl_error_is_own(int error);
 
 /* The sentence of an error of the list, for logs. Never NULL. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "proto/proxy_header.h"
 #include "proto/tls_record.h"
 
 #define TEXT(bytes) bytes, sizeof bytes - 1

@@ -13,7 +13,7 @@
 
 enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
 enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
-/* How an open link carries bytes: on its socket, or in memory that both processes share (net/rings.h). */
+/* How an open link carries bytes: on its socket, or in memory that both processes share (net/stream/rings.h). */
 enum link_bytes { LINK_BYTES_ON_SOCKET = 0, LINK_BYTES_IN_MEMORY = 1 };
 
 struct link_hello {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/time_counters.h"
+#include "net/report/time_counters.h"
 #include "proto/end_reason.h"
 
 /* How long nobody had a connection (connection_order.c). */

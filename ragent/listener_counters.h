@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/counters.h"
+#include "net/report/counters.h"
 
 /* X(name, kind, help) */
 #define LISTENER_COUNTERS(X)                                                                                           \

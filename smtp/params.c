@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "proto/wire.h"
 #include "smtp/tx_name.h"
 
 #define ENVELOPE_ID_MAX 100u  /* RFC 3461 4.4 */

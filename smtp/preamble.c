@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "smtp/command.h"
-#include "smtp/reply_write.h"
 
 #define TO(state) (1u << SMTP_PREAMBLE_##state)
 

@@ -5,7 +5,7 @@
 #ifndef CSSL_SSLAGENT_COUNTERS_H
 #define CSSL_SSLAGENT_COUNTERS_H
 
-#include "net/counters.h"
+#include "net/report/counters.h"
 
 /* X(NAME, "name", kind, "help") */
 #define SSLAGENT_COUNTERS(X)                                                                                           \

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/loop/worker.h"
 #include "sslagent/cluster/cluster.h"
 
 #define PATIENCE_S      60

@@ -12,6 +12,7 @@
 #include "bench/broadcast/broadcast_cost.h"
 #include "bench/command/command.h"
 #include "bench/command/option_table.h"
+#include "proto/sess_obj.h"
 
 #define TURNS_AT_ONCE 12u
 #define IDLE_MS       500

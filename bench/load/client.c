@@ -2,11 +2,9 @@
 #include "bench/load/client.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "proto/error.h"
+#include "net/memory/container_of.h"
 
 #define PAUSE_AFTER_FAILURE_MS 50u
 #define TO(state)              (1u << (state))

@@ -14,8 +14,8 @@
 #include "bench/load/load_options.h"
 #include "bench/load/load_result.h"
 #include "bench/load/reply.h"
-#include "net/stream.h"
-#include "net/timer.h"
+#include "net/loop/wheel.h"
+#include "net/stream/stream.h"
 
 #define CLIENT_SCRATCH_LEN 16384u
 

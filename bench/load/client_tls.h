@@ -11,7 +11,7 @@
 
 #include "bench/load/stream_bio.h"
 #include "bench/measure/tally.h"
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 #define CLIENT_TLS_NO_ALERT (-1)
 

@@ -1,11 +1,12 @@
 /* due_timer.c: a timerfd in the loop. */
 #include "bench/load/due_timer.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "net/watch.h"
+#include "net/loop/watch.h"
 
 #define NS_PER_S 1000000000u
 

@@ -15,8 +15,8 @@
 #include "bench/load/client.h"
 #include "bench/load/due_timer.h"
 #include "bench/load/processes.h"
-#include "net/container_of.h"
-#include "net/signals.h"
+#include "net/loop/signals.h"
+#include "net/memory/container_of.h"
 
 #define NS_PER_MS 1000000u
 #define NS_PER_S  1000000000u

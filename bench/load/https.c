@@ -1,6 +1,5 @@
 /* https.c: `cssl-bench https`: options, generators, and the moment at which all their connections are held. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "bench/command/command.h"
@@ -9,8 +8,8 @@
 #include "bench/load/load_result.h"
 #include "bench/load/processes.h"
 #include "bench/server/pattern.h"
-#include "net/descriptors.h"
-#include "net/log.h"
+#include "net/process/descriptors.h"
+#include "net/report/log.h"
 
 static void say_holding(const void *options, const void *results)
 {

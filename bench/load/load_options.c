@@ -7,7 +7,7 @@
 
 #include "bench/load/processes.h"
 #include "bench/server/resource.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 static int add_target(void *options, const struct option_row *row, const char *value)

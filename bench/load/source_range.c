@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/command/option_table.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 /* Where the last 32 bits are. */

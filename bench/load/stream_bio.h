@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 /* Embedded beside the SSL object. */
 struct stream_bio {

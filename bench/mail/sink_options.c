@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/address.h"
 #include "proto/error.h"
 #include "smtp/span.h"
 

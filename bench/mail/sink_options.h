@@ -7,7 +7,7 @@
 
 #include "bench/command/option_table.h"
 #include "bench/mail/sink_rules.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "smtp/ehlo.h"
 
 #define SINK_LISTEN_MAX  8u

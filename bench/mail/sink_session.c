@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/mail/sink_commands.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "proto/proxy_header.h"
 #include "smtp/reply_write.h"
 

@@ -11,9 +11,8 @@
 #include "bench/mail/sink_result.h"
 #include "bench/mail/sink_tx.h"
 #include "bench/mail/smtp_wire.h"
-#include "net/timer.h"
-#include "proto/sess_obj.h"
-#include "smtp/command.h"
+#include "net/loop/wheel.h"
+#include "proto/ids.h"
 #include "smtp/line.h"
 
 struct sink_session;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/mail/sink_commands.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "smtp/reply_write.h"
 
 #define UNIQUE_ID_MAX (SMTP_TX_ID_MAX / 2)

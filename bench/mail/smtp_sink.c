@@ -8,13 +8,14 @@
 
 #include "bench/command/command.h"
 #include "bench/mail/sink_session.h"
-#include "net/address.h"
-#include "net/admission.h"
-#include "net/container_of.h"
-#include "net/descriptors.h"
-#include "net/listener.h"
-#include "net/log.h"
-#include "net/signals.h"
+#include "net/limits/admission.h"
+#include "net/loop/listener.h"
+#include "net/loop/signals.h"
+#include "net/loop/timer.h"
+#include "net/memory/container_of.h"
+#include "net/process/descriptors.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 
 #define PROGRESS_MS 1000u
 

@@ -14,10 +14,11 @@
 #include "bench/load/due_timer.h"
 #include "bench/load/processes.h"
 #include "bench/mail/source_session.h"
-#include "net/container_of.h"
-#include "net/descriptors.h"
-#include "net/log.h"
-#include "net/signals.h"
+#include "net/loop/signals.h"
+#include "net/loop/timer.h"
+#include "net/memory/container_of.h"
+#include "net/process/descriptors.h"
+#include "net/report/log.h"
 
 #define NS_PER_MS   1000000u
 #define PROGRESS_MS 1000u

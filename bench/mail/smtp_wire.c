@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/load/client_tls.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 
 static bool is_open(const struct smtp_wire *w)
 {

@@ -9,7 +9,7 @@
 #include <openssl/ssl.h>
 
 #include "bench/load/stream_bio.h"
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 #define SMTP_WIRE_SCRATCH_LEN 16384u
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "bench/load/processes.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
-#include "smtp/command.h"
+#include "smtp/path.h"
 
 #define NUMBER_MAX 1e12
 #define SMTP_PORT  "25"

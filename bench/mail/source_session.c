@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "bench/mail/source_transaction.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "smtp/ehlo.h"
 
 #define PAUSE_AFTER_FAILURE_MS 50u

@@ -15,9 +15,8 @@
 #include "bench/mail/source_mail.h"
 #include "bench/mail/source_options.h"
 #include "bench/mail/source_result.h"
-#include "net/timer.h"
+#include "net/loop/wheel.h"
 #include "smtp/line.h"
-#include "smtp/reply.h"
 
 struct source_session;
 

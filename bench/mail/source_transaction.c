@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/proxy_header.h"
 
 #define PENDING_MAX (64u * 1024u) /* of the content, in the stream's output */

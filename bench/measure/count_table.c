@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/table.h"
+#include "net/memory/container_of.h"
+#include "net/memory/table.h"
 #include "proto/error.h"
 
 struct entry {

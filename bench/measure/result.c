@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "net/worker.h"
+#include "net/loop/worker.h"
 #include "proto/error.h"
 
 #define NS_PER_MS  1000000u

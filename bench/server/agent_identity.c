@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 int agent_map_add(struct agent_map *m, const char *text)

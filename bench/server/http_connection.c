@@ -16,8 +16,8 @@
 #include <time.h>
 
 #include "bench/server/pattern.h"
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 
 #define OUTPUT_MAX    (256u * 1024u) /* bytes that the kernel has not taken; above this, BLOCKED */
 #define OUTPUT_RESUME (64u * 1024u)

@@ -13,9 +13,8 @@
 #include "bench/server/answer.h"
 #include "bench/server/http_request.h"
 #include "bench/server/resource.h"
-#include "net/stream.h"
-#include "net/timer.h"
-#include "net/worker.h"
+#include "net/loop/wheel.h"
+#include "net/stream/stream.h"
 
 enum proxy_expectation { PROXY_EXPECT_NONE, PROXY_EXPECT_MAYBE, PROXY_EXPECT_ALWAYS };
 

@@ -12,12 +12,12 @@
 #include "bench/command/option_table.h"
 #include "bench/server/http_connection.h"
 #include "bench/server/pattern.h"
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/descriptors.h"
-#include "net/listener.h"
-#include "net/log.h"
-#include "net/signals.h"
+#include "net/loop/listener.h"
+#include "net/loop/signals.h"
+#include "net/memory/container_of.h"
+#include "net/process/descriptors.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 #define LISTEN_MAX  8u

@@ -1,14 +1,15 @@
 /* connection.c: the life of a connection, and of its busy part: created, compact and busy again, freed; and what it
- * weighs in its worker's budget (net/holdings.h). */
+ * weighs in its worker's budget (net/memory/holdings.h). */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <sodium.h>
 
 #include "conf/memory.h"
-#include "net/container_of.h"
-#include "net/log.h"
-#include "net/prefetch.h"
+#include "net/limits/admission.h"
+#include "net/loop/dormant.h"
+#include "net/memory/container_of.h"
+#include "net/memory/prefetch.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"

@@ -29,9 +29,7 @@
 #define CSSL_RAGENT_CONNECTION_H
 
 #include "proto/end_reason.h"
-#include "proto/sess_obj.h"
 #include "ragent/dispatch/dispatch.h"
-#include "ragent/link/link.h"
 
 /* A successor process reads these numbers: add new states at the end. */
 enum connection_state {

@@ -1,8 +1,8 @@
 /* connection_adoption.c: finds the next owner, asks it, and takes its answer. */
 #include <string.h>
 
-#include "net/fault.h"
-#include "net/log.h"
+#include "net/points/fault.h"
+#include "net/report/log.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_owner.h"

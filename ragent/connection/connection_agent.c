@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "net/audit.h"
-#include "net/log.h"
-#include "net/mutant.h"
+#include "net/points/audit.h"
+#include "net/points/mutant.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_clear.h"

@@ -2,15 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/discard.h"
-#include "net/fault.h"
-#include "net/listener.h"
-#include "net/log.h"
+#include "net/limits/admission.h"
+#include "net/loop/listener.h"
+#include "net/points/fault.h"
+#include "net/socket/discard.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_states.h"
 #include "ragent/connection/connection_stream.h"
 #include "ragent/dispatch/dispatch.h"

@@ -7,10 +7,10 @@
 #ifndef CSSL_RAGENT_CONNECTION_BODY_H
 #define CSSL_RAGENT_CONNECTION_BODY_H
 
-#include "net/address.h"
-#include "net/endpoints.h"
-#include "net/stream.h"
-#include "net/timer.h"
+#include "net/limits/handshake_limit.h"
+#include "net/socket/address.h"
+#include "net/socket/endpoints.h"
+#include "net/stream/stream.h"
 #include "proto/tls_record.h"
 #include "ragent/connection/bytes/kept.h"
 #include "ragent/connection/connection.h"

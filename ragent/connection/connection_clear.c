@@ -3,7 +3,6 @@
  * only looks at their number, and at whether the agent's reply is complete. It keeps the client's bytes until the agent
  * has read them, so that the agent gets those that were lost with a link or a process.
  */
-#include "net/log.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"

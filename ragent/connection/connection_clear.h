@@ -6,7 +6,7 @@
 #define CSSL_RAGENT_CONNECTION_CLEAR_H
 
 #include "proto/first_bytes.h"
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_body.h"
 
 /* PREAMBLE, RELAYED: passes bytes of the client on. Returns how many. */
 size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len);

@@ -4,10 +4,9 @@
  */
 #include <stdlib.h>
 
-#include "net/container_of.h"
-#include "net/log.h"
-#include "net/prefetch.h"
-#include "proto/error.h"
+#include "net/memory/container_of.h"
+#include "net/memory/prefetch.h"
+#include "net/report/log.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"

@@ -6,8 +6,8 @@
 #ifndef CSSL_RAGENT_CONNECTION_CLIENT_H
 #define CSSL_RAGENT_CONNECTION_CLIENT_H
 
+#include "net/points/fault.h"
 #include "ragent/connection/connection_body.h"
-#include "net/fault.h"
 
 extern const struct stream_ops connection_client_ops;
 

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "proto/sess_obj.h"
+#include "proto/ids.h"
+#include "proto/session_id.h"
 
 /* @agent NULL: no agent. @pause_us: how long no agent owned it before. */
 struct ownership_description {

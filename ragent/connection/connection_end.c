@@ -1,8 +1,8 @@
 /* connection_end.c: one function ends a connection, whatever the reason. The others say how the client hears of it. */
 #include <string.h>
 
-#include "net/discard.h"
-#include "net/log.h"
+#include "net/report/log.h"
+#include "net/socket/discard.h"
 #include "proto/client_hello.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"

@@ -6,8 +6,10 @@
 #ifndef CSSL_RAGENT_CONNECTION_END_H
 #define CSSL_RAGENT_CONNECTION_END_H
 
+#include "proto/end_reason.h"
 #include "proto/tls_record.h"
-#include "ragent/connection/connection.h"
+
+struct connection;
 
 /* By a reset; a LINGERING one by what it has left. */
 void connection_end_at_once(struct connection *c, enum end_reason reason);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "conf/memory.h"
-#include "net/log.h"
-#include "net/scheduling.h"
+#include "net/process/scheduling.h"
+#include "net/report/log.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_client.h"

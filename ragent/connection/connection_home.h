@@ -5,25 +5,24 @@
 #ifndef CSSL_RAGENT_CONNECTION_HOME_H
 #define CSSL_RAGENT_CONNECTION_HOME_H
 
-#include "net/admission.h"
-#include "net/dormant.h"
-#include "net/handshake_limit.h"
-#include "net/holdings.h"
-#include "net/log_pace.h"
-#include "net/slabs.h"
-#include "net/worker.h"
-#include "ragent/connection/connection.h"
+#include "net/memory/holdings.h"
+#include "net/memory/slabs.h"
+#include "net/report/log_pace.h"
 #include "ragent/connection/bytes/blocks.h"
-#include "ragent/connection/mover.h"
-#include "ragent/connection/ownership/ownerships.h"
 #include "ragent/connection/limits/pace.h"
 #include "ragent/connection/limits/partials.h"
 #include "ragent/connection/limits/storm.h"
+#include "ragent/connection/mover.h"
+#include "ragent/connection/ownership/ownerships.h"
 #include "ragent/counters.h"
 #include "ragent/dispatch/links.h"
 #include "ragent/keeper/notes.h"
 #include "ragent/keeper/slot_table.h"
 #include "ragent/listener_counters.h"
+
+struct admission;
+struct dormant;
+struct handshake_limit;
 
 /* Shared by all workers. Made before them and destroyed after them. */
 struct ragent_shared {

@@ -13,9 +13,10 @@
  */
 #include <string.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
+#include "ragent/connection/connection_life.h"
 #include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_saved.h"

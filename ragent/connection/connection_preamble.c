@@ -12,7 +12,6 @@
  */
 #include <stdlib.h>
 
-#include "net/log.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_states.h"

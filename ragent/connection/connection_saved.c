@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/fault.h"
+#include "net/points/fault.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_saved.h"
 

@@ -2,8 +2,8 @@
  */
 #include <assert.h>
 
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_life.h"

@@ -1,6 +1,6 @@
 /* connection_stream.c: the current stream in both directions. Frames to its agent leave at the end of the turn. */
-#include "net/container_of.h"
-#include "net/mutant.h"
+#include "net/memory/container_of.h"
+#include "net/points/mutant.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_end.h"

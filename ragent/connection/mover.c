@@ -4,8 +4,8 @@
  */
 #include "ragent/connection/mover.h"
 
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "ragent/connection/connection_preamble.h"
 #include "ragent/dispatch/dispatch.h"
 

@@ -14,7 +14,7 @@
 #ifndef CSSL_RAGENT_MOVER_H
 #define CSSL_RAGENT_MOVER_H
 
-#include "net/timer.h"
+#include "net/loop/wheel.h"
 #include "ragent/connection/connection.h"
 
 enum mover_purpose {

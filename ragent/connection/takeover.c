@@ -1,6 +1,8 @@
 /* takeover.c: the conditions for each decision, in the order in which they are checked. */
 #include "ragent/connection/takeover.h"
 
+#include "ragent/connection/connection_life.h"
+
 static enum takeover takeover_in_handshake(const struct connection *c, const struct kept *kept)
 {
 	/* the client has records of this server, and no other agent has its keys; or the hello is not kept any more */

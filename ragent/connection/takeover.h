@@ -9,7 +9,7 @@
 #ifndef CSSL_RAGENT_TAKEOVER_H
 #define CSSL_RAGENT_TAKEOVER_H
 
-#include "ragent/connection/connection_life.h"
+#include "ragent/connection/connection_body.h"
 
 /* If a hello met so many losses after the first, no agent gets it again: it may be what kills them. */
 #define TAKEOVER_RESTARTS_MAX 2u

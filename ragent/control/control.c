@@ -8,9 +8,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/listener.h"
-#include "net/log.h"
+#include "net/loop/listener.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 #include "ragent/control/access/control_access.h"
 #include "ragent/control/http/control_arrival.h"
 #include "ragent/control/http/control_clients.h"

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 
 #include "conf/conf.h"
-#include "net/worker.h"
 #include "ragent/control/http/control_exchange.h"
 
 struct control;

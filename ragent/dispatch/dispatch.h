@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 
 #include "conf/conf.h"
-#include "proto/sess_obj.h"
 #include "proto/session_id.h"
 #include "ragent/dispatch/links.h"
 

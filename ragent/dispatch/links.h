@@ -4,7 +4,7 @@
 #ifndef CSSL_RAGENT_LINKS_H
 #define CSSL_RAGENT_LINKS_H
 
-#include "proto/sess_obj.h"
+#include "proto/ids.h"
 #include "ragent/dispatch/agents.h"
 #include "ragent/link/link.h"
 

@@ -13,15 +13,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/fault.h"
-#include "net/listener.h"
-#include "net/log_pace.h"
-#include "net/timer.h"
-#include "net/watch.h"
+#include "net/loop/listener.h"
+#include "net/loop/watch.h"
+#include "net/memory/container_of.h"
+#include "net/points/fault.h"
+#include "net/report/error_text.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
-#include "ragent/connection/revival/revival.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 #include "ragent/keeper/notes.h"

@@ -24,8 +24,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/wire.h"
-
 /* The latest format that this release reads. It writes the latest one that the new process reads too. */
 #define HANDOVER_FORMAT     1u
 #define HANDOVER_FORMAT_MIN 1u

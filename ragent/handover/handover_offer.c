@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "conf/memory.h"
+#include "net/limits/admission.h"
 #include "proto/error.h"
 #include "proto/fields.h"
 
@@ -22,7 +23,7 @@ enum {
 	TAG_CONNECTIONS = 6,
 	TAG_AGENT = 7,    /* links up (2) | workers (2) | name; in the order of its index */
 	TAG_LISTENER = 8, /* name; likewise */
-	TAG_BLOCKED = 9,  /* net/blocked.h */
+	TAG_BLOCKED = 9,  /* net/limits/blocked.h */
 	TAG_NEXT = 10,    /* in the next format */
 };
 

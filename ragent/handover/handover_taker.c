@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "net/error_text.h"
-#include "net/fault.h"
-#include "net/log.h"
+#include "net/points/fault.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "ragent/handover/handover_message.h"
 #include "ragent/handover/handover_offer.h"

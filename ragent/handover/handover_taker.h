@@ -4,7 +4,6 @@
 #ifndef CSSL_RAGENT_HANDOVER_TAKER_H
 #define CSSL_RAGENT_HANDOVER_TAKER_H
 
-#include "ragent/connection/revival/revival.h"
 #include "ragent/worker/ragent_worker.h"
 
 struct handover_taker;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 
 #define SHORT_LIFE_MS 1000u /* a process that served for less is a short life; after several there is a pause */
 #define NS_PER_MS     1000000u

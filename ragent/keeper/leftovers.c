@@ -6,13 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/array.h"
-#include "net/capture.h"
-#include "net/daemon.h"
-#include "net/log.h"
-#include "net/tcp_counts.h"
+#include "net/memory/array.h"
+#include "net/process/daemon.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
+#include "net/socket/capture.h"
+#include "net/socket/tcp_counts.h"
 #include "proto/error.h"
+#include "ragent/keeper/slot_table.h"
 
 #define UNREAD_MAX (4u * 1024u * 1024u) /* a receive buffer hardly grows larger */
 

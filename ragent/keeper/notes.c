@@ -13,9 +13,9 @@
 
 #include <sodium.h>
 
-#include "net/address.h"
-#include "net/endpoints.h"
-#include "net/log.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
+#include "net/socket/endpoints.h"
 #include "proto/error.h"
 
 /* Each part begins at a multiple of this. */

@@ -14,9 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "net/blocked.h"
+#include "net/limits/blocked.h"
 #include "ragent/keeper/suspects.h"
-#include "ragent/keeper/slot_table.h"
+
+struct slot_table;
 
 #define NOTES_KEY_MAX 320u /* bytes, with the terminator */
 

@@ -1,10 +1,10 @@
 /* slot_table.h: the memory of RAgent's connections, which outlives RAgent. The next RAgent goes on with the connections
  * of which it says all. It is shared with the keeper, which never reads it.
  *
- * It consists of chunks of SLAB_LEN bytes. Each worker takes chunks as its slabs (net/slabs.h): some for connections,
- * each of which begins with a slot; some for what belongs to them. A chunk is marked with the worker and the life that
- * took it. The next RAgent makes connections of its own, in chunks of its own, of what it reads in those of former
- * lives, and then gives the former ones back.
+ * It consists of chunks of SLAB_LEN bytes. Each worker takes chunks as its slabs (net/memory/slabs.h): some for
+ * connections, each of which begins with a slot; some for what belongs to them. A chunk is marked with the worker and
+ * the life that took it. The next RAgent makes connections of its own, in chunks of its own, of what it reads in those
+ * of former lives, and then gives the former ones back.
  *
  *     FREE -- a connection begins --> VOID <-----> SAVED (it is quiet: all is in its memory)
  *       ^                               ^            ^  |
@@ -35,7 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 
 #define TABLE_WORKERS_MAX 4096u
 

@@ -1,9 +1,10 @@
 /* suspects.c: a short list, which is usually empty. */
 #include "ragent/keeper/suspects.h"
 
+#include <stddef.h>
 #include <string.h>
 
-#include "net/admission.h"
+#include "net/limits/admission.h"
 
 #define SUBNET_LEN 8u /* bytes of an IPv6 /64 */
 #define SITE_LEN   6u /* and of a /48 */

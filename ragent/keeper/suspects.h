@@ -2,15 +2,16 @@
  * shared memory shows that, and the process after a crash finds it there. A source that was found after two crashes
  * is refused for ten minutes, so that one client cannot end the service of all others again and again.
  *
- * A source is an IPv4 address or an IPv6 /64, because a subscriber has at least that (net/admission.h). All of a /48 is
- * refused after ADMISSION_OF_SITE times as many crashes.
+ * A source is an IPv4 address or an IPv6 /64, because a subscriber has at least that (net/limits/admission.h). All of a
+ * /48 is refused after ADMISSION_OF_SITE times as many crashes.
  */
 #ifndef CSSL_RAGENT_SUSPECTS_H
 #define CSSL_RAGENT_SUSPECTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/sess_obj.h"
+#include "proto/ids.h"
 
 #define SUSPECTS_MAX       64u
 #define SUSPECT_CRASHES    2u

@@ -8,11 +8,12 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/log.h"
-#include "proto/error.h"
+#include "net/loop/watch.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/wire.h"
+#include "ragent/link/link_handover.h"
 #include "ragent/link/link_internal.h"
 
 #define BACKOFF_FIRST_MS 50u

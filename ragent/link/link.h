@@ -17,11 +17,9 @@
 #define CSSL_RAGENT_LINK_H
 
 #include "conf/conf.h"
-#include "net/framed.h"
-#include "net/worker.h"
+#include "net/stream/framed.h"
 #include "proto/frame.h"
 #include "proto/link.pb-c.h"
-#include "proto/opening.h"
 #include "ragent/counters.h"
 #include "ragent/link/peer_process.h"
 

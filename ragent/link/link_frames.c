@@ -4,8 +4,8 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "ragent/link/link_internal.h"
 

@@ -4,7 +4,7 @@
 #ifndef CSSL_RAGENT_LINK_HANDOVER_H
 #define CSSL_RAGENT_LINK_HANDOVER_H
 
-#include "net/framed.h"
+#include "net/stream/framed.h"
 #include "proto/wire.h"
 
 struct link;

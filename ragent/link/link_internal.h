@@ -4,12 +4,12 @@
 #ifndef CSSL_RAGENT_LINK_INTERNAL_H
 #define CSSL_RAGENT_LINK_INTERNAL_H
 
-#include "net/framed.h"
-#include "net/streams.h"
-#include "net/timer.h"
-#include "net/watch.h"
+#include "net/loop/wheel.h"
+#include "net/stream/framed.h"
+#include "net/stream/streams.h"
 #include "ragent/link/link.h"
-#include "ragent/link/link_handover.h"
+
+struct watch;
 
 /* Is a second connection to the agent being tried? */
 enum link_second { LINK_ALONE, LINK_BESIDE };

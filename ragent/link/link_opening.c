@@ -16,7 +16,7 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "proto/error.h"
 #include "ragent/link/link_internal.h"
 

@@ -3,8 +3,9 @@
 
 #include <stdlib.h>
 
-#include "net/container_of.h"
-#include "net/timer.h"
+#include "net/loop/wheel.h"
+#include "net/memory/container_of.h"
+#include "ragent/link/link.h"
 
 struct request {
 	LIST_ENTRY(request) entry;

@@ -4,9 +4,13 @@
 #ifndef CSSL_RAGENT_REQUESTS_H
 #define CSSL_RAGENT_REQUESTS_H
 
+#include <stdint.h>
 #include <sys/queue.h>
 
-#include "ragent/link/link.h"
+#include "proto/link.pb-c.h"
+
+struct link;
+struct worker;
 
 #define REQUEST_TIMEOUT_MS 5000u
 

@@ -4,7 +4,7 @@
 #ifndef CSSL_RAGENT_STREAM_FIELDS_H
 #define CSSL_RAGENT_STREAM_FIELDS_H
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 #include "proto/fields.h"
 
 struct stream_tags {

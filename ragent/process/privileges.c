@@ -1,14 +1,13 @@
 /* privileges.c: changes from root to an ordinary user, once, and checks what that user can still read. */
 #include "ragent/process/privileges.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
-#include "net/user.h"
+#include "net/process/user.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 
 int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap)

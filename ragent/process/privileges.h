@@ -13,7 +13,7 @@ enum privileges {
 	PRIVILEGES_ORDINARY /* it never was root */
 };
 
-/* As root: become @user (NULL: the default) for good, and stay untraced (net/untraced.h). As an ordinary user: do
+/* As root: become @user (NULL: the default) for good, and stay untraced (net/process/user.h). As an ordinary user: do
  * nothing. 0 with *out, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
 int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap);
 

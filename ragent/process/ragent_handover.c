@@ -6,13 +6,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
-#include "net/daemon.h"
-#include "net/fault.h"
-#include "net/log.h"
+#include "net/limits/admission.h"
+#include "net/loop/listener.h"
+#include "net/loop/timer.h"
+#include "net/memory/container_of.h"
+#include "net/points/fault.h"
+#include "net/process/daemon.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "ragent/connection/revival/revival.h"
+#include "ragent/control/control.h"
+#include "ragent/handover/handover_giver.h"
 #include "ragent/handover/handover_offer.h"
+#include "ragent/handover/handover_taker.h"
 #include "ragent/process/ragent_internal.h"
 
 #define HANDOVER_PATH_MAX 128u /* longer than the path of any socket */

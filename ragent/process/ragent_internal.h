@@ -4,14 +4,12 @@
 #ifndef CSSL_RAGENT_RAGENT_INTERNAL_H
 #define CSSL_RAGENT_RAGENT_INTERNAL_H
 
-#include "ragent/handover/handover_giver.h"
-#include "ragent/handover/handover_taker.h"
-#include "net/listener.h"
-#include "net/timer.h"
-#include "ragent/control/control.h"
 #include "ragent/control/operations/operations.h"
 #include "ragent/keeper/leftovers.h"
-#include "ragent/process/ragent.h"
+
+struct control;
+struct handover_giver;
+struct handover_taker;
 
 struct ragent {
 	struct ragent_shared shared;

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/array.h"
+#include "net/memory/array.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 const char *passed_key_of_listener(char out[static NOTES_KEY_MAX], const char *name, const struct sockaddr *address)

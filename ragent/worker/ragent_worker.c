@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/address.h"
-#include "net/capture.h"
-#include "net/container_of.h"
-#include "net/listener.h"
-#include "net/log.h"
+#include "net/loop/dormant.h"
+#include "net/loop/listener.h"
+#include "net/loop/timer.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
+#include "net/socket/capture.h"
 #include "proto/error.h"
 #include "ragent/connection/revival/revival.h"
 

@@ -4,10 +4,11 @@
 #ifndef CSSL_RAGENT_RAGENT_WORKER_H
 #define CSSL_RAGENT_RAGENT_WORKER_H
 
-#include "net/timer.h"
 #include "ragent/connection/connection_home.h"
 #include "ragent/link/requests.h"
 #include "ragent/worker/passed_sockets.h"
+
+struct timer;
 
 struct listening {
 	struct ragent_worker *home;

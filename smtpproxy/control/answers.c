@@ -4,12 +4,12 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/log.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
+#include "smtpproxy/events/event_log.h"
 
 #define EVENTS_MAX 500u
 

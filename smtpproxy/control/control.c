@@ -1,4 +1,4 @@
-/* control.c: the control socket of smtpproxy, answered by libmicrohttpd on the worker's loop (net/http_loop.h). */
+/* control.c: the control socket of smtpproxy, answered by libmicrohttpd on the worker's loop (net/loop/http_loop.h). */
 #include "smtpproxy/control/control.h"
 
 #include <microhttpd.h>
@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/http_loop.h"
-#include "net/listener.h"
+#include "net/loop/http_loop.h"
+#include "net/loop/listener.h"
 #include "proto/error.h"
 
 #define BACKLOG           64

@@ -7,10 +7,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/listener.h"
-#include "net/stream.h"
+#include "net/loop/listener.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/stream/stream.h"
 
 #define BACKLOG     16
 #define SOCKET_MODE 0666u /* the mode of its folder tells who may connect */

@@ -1,7 +1,7 @@
 /* summary.c: walks all sessions and destinations, and keeps the destinations with most to do. */
 #include "smtpproxy/control/answers.h"
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "smtpproxy/queue/queue.h"
 
 /* The busiest */

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/log.h"
-#include "net/log_pace.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "smtpproxy/delivery/courier_dialogue.h"
 #include "smtpproxy/delivery/courier_name.h"
 #include "smtpproxy/delivery/courier_settle.h"
+#include "smtpproxy/outward/outward.h"
 
 /* The end */
 

@@ -17,7 +17,7 @@
 #include "smtpproxy/delivery/way.h"
 #include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/envelope/fates.h"
-#include "smtpproxy/outward/outward.h"
+#include "smtpproxy/outward/destination.h"
 #include "smtpproxy/queue/queue.h"
 
 #define COURIER_LATER_MS 60000 /* when a message that could not be opened is tried again */

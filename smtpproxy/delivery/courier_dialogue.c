@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "smtp/params.h"
 #include "smtpproxy/delivery/courier_name.h"
 #include "smtpproxy/delivery/courier_settle.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "smtp/domain.h"
 #include "smtpproxy/delivery/notice.h"
 

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/log.h"
-#include "net/log_pace.h"
-#include "net/timer.h"
+#include "net/loop/timer.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
+#include "net/report/log_pace.h"
 #include "smtpproxy/delivery/courier.h"
 #include "smtpproxy/delivery/probe.h"
+#include "smtpproxy/outward/outward.h"
 
 #define LOOK_MS 250u
 

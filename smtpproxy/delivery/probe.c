@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/log_pace.h"
+#include "net/memory/container_of.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "smtp/domain.h"
 #include "smtpproxy/delivery/courier.h"

@@ -2,8 +2,8 @@
  * it is tried: nobody's MX record leads mail to this host's own services. */
 #include "smtpproxy/delivery/way.h"
 
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/policy/destination_rules.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 #include "smtp/domain.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unbound.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/watch.h"
+#include "net/loop/watch.h"
+#include "net/memory/container_of.h"
+#include "net/socket/address.h"
 #include "smtp/span.h"
 
 #define CLASS_IN      1

@@ -7,7 +7,7 @@
 #define CSSL_SMTPPROXY_RESOLVER_H
 
 #include "conf/smtpproxy.h"
-#include "net/timer.h"
+#include "net/loop/wheel.h"
 #include "smtpproxy/dns/records.h"
 
 #define DNS_RECORDS_MAX 64u /* of an answer; further ones are left out */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 #include "smtp/domain.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
-#include "net/log_file.h"
+#include "net/report/log.h"
+#include "net/report/log_file.h"
 #include "smtpproxy/events/event_writer.h"
 
 #define STOP_MS 5000u /* for the lines that wait; systemd's limit for a stop leaves more */

@@ -12,10 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net/error_text.h"
-#include "net/fault.h"
-#include "net/log.h"
-#include "net/log_file.h"
+#include "net/points/fault.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 
 enum writer_state { WRITER_IDLE, WRITER_RUNS, WRITER_ENDS, WRITER_ENDED };

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/log_file.h"
+#include "net/report/log_file.h"
 
 #define EVENT_WRITER_MAX (4u << 20) /* bytes of lines that wait */
 

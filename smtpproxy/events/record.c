@@ -5,8 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/log_pace.h"
-#include "smtp/reply_write.h"
+#include "net/report/log_pace.h"
 
 #define TEXT_MAX 512u
 

@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <llhttp.h>
 
-#include "net/stream.h"
-#include "net/timer.h"
+#include "net/loop/wheel.h"
+#include "net/stream/stream.h"
 #include "smtpproxy/hooks/filter.h"
 #include "smtpproxy/hooks/milter_wire.h"
 

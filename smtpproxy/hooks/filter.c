@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
 
 static const char rejects[] = "550 5.7.1 Rejected by a filter\r\n";
 static const char defers[] = "451 4.7.1 Put off by a filter, try again later\r\n";

@@ -4,8 +4,6 @@
 #ifndef CSSL_SMTPPROXY_FILTER_H
 #define CSSL_SMTPPROXY_FILTER_H
 
-#include "net/address.h"
-#include "smtp/domain.h"
 #include "smtpproxy/hooks/hooks.h"
 #include "smtpproxy/hooks/message.h"
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/loop/worker.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 
 void hooks_init(struct hooks *h, struct worker *worker, struct smtpproxy_counters *counters)

@@ -7,8 +7,9 @@
 #include <sys/queue.h>
 
 #include "conf/smtpproxy.h"
-#include "net/worker.h"
 #include "smtpproxy/counters.h"
+
+struct worker;
 
 #define HOOK_REST_MS 5000u /* so long it is not asked after a failure */
 

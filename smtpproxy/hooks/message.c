@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/array.h"
+#include "net/memory/array.h"
 #include "proto/error.h"
 
 #define ROOM_FIRST 16384u

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "smtpproxy/ledger/tx_message.h"
+
 struct tx_before {
 	struct tx_ledger *given;
 	void (*send)(void *ctx, const uint8_t *data, size_t len); /* NULL: there is no channel */

@@ -5,7 +5,7 @@
 #ifndef CSSL_SMTPPROXY_TX_BEFORE_H
 #define CSSL_SMTPPROXY_TX_BEFORE_H
 
-#include "smtpproxy/ledger/tx_message.h"
+#include "smtpproxy/ledger/tx_ledger.h"
 
 /* For at most so many ids. NULL: out of memory. */
 struct tx_before *tx_before_create(uint64_t ids_max);

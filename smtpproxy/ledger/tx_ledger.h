@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "net/table.h"
+#include "net/memory/table.h"
 #include "smtp/tx_name.h"
 
 #define TX_LEDGER_DECISIONS 4u

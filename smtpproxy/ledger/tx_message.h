@@ -6,7 +6,6 @@
 #ifndef CSSL_SMTPPROXY_TX_MESSAGE_H
 #define CSSL_SMTPPROXY_TX_MESSAGE_H
 
-#include "proto/wire.h"
 #include "smtpproxy/ledger/tx_ledger.h"
 
 #define TX_MESSAGE_MAX 4096u

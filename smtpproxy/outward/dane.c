@@ -1,9 +1,9 @@
 /* dane.c: the table of dane.h, and how long an answer of the DNS counts. */
 #include "smtpproxy/outward/dane.h"
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 
 #define FRESH_MIN_MS 1000u
 #define FRESH_MAX_MS 3600000u

@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/log.h"
-#include "net/log_pace.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/report/log_pace.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 
 #define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long, or for its fallback */

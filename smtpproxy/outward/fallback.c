@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "net/fault.h"
-#include "net/log_pace.h"
+#include "net/points/fault.h"
+#include "net/report/log_pace.h"
 
 #define CLEAR_MS  (30u * 60u * 1000u)  /* longer than senders take to come again */
 #define LOST_MOST 3u                   /* in a row, */

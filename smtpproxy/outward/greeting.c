@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "smtp/reply_write.h"
 
 static void greeting_say_hello(struct greeting *g, const char *verb, struct wire_writer *out)
 {

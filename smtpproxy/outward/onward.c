@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 #include "proto/proxy_header.h"
 
 #define QUIT_MS     5000u

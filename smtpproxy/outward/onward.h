@@ -16,8 +16,7 @@
 #include <sys/queue.h>
 
 #include "conf/smtpproxy.h"
-#include "net/stream.h"
-#include "net/timer.h"
+#include "net/stream/stream.h"
 #include "smtpproxy/counters.h"
 #include "smtpproxy/outward/greeting.h"
 #include "smtpproxy/outward/replies.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
+#include "net/socket/address.h"
 
 enum outward_state { OUTWARD_WORKS, OUTWARD_STOPS, OUTWARD_STOPPED };
 

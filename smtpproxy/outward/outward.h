@@ -3,7 +3,6 @@
 #ifndef CSSL_SMTPPROXY_OUTWARD_H
 #define CSSL_SMTPPROXY_OUTWARD_H
 
-#include "conf/smtpproxy.h"
 #include "smtpproxy/outward/destination.h"
 
 /* @home has to outlive it. NULL: out of memory. */

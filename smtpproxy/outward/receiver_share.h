@@ -5,7 +5,7 @@
 #ifndef CSSL_SMTPPROXY_RECEIVER_SHARE_H
 #define CSSL_SMTPPROXY_RECEIVER_SHARE_H
 
-#include "net/table.h"
+#include "net/memory/table.h"
 #include "smtpproxy/outward/fallback.h"
 #include "smtpproxy/outward/onwards.h"
 #include "smtpproxy/outward/receiver_limit.h"

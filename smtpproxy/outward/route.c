@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "net/address.h"
-#include "net/endpoints.h"
+#include "net/socket/address.h"
+#include "net/socket/endpoints.h"
 
 /* An attacker does not choose it: it is FNV-1a of addresses that senders reach through us. */
 static uint32_t hash_in(uint32_t hash, const struct sockaddr_storage *address)

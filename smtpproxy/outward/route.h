@@ -3,7 +3,7 @@
 #ifndef CSSL_SMTPPROXY_ROUTE_H
 #define CSSL_SMTPPROXY_ROUTE_H
 
-#include "proto/sess_obj.h"
+#include "proto/ids.h"
 #include "smtpproxy/outward/onward.h"
 
 /* The facts by which a destination is asked for. Two destinations are the same only if all these facts are. */

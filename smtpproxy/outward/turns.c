@@ -3,6 +3,7 @@
  * connection. */
 #include "smtpproxy/outward/turns.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,9 +10,10 @@
 #ifndef CSSL_SMTPPROXY_TURNS_H
 #define CSSL_SMTPPROXY_TURNS_H
 
+#include <stdbool.h>
 #include <sys/queue.h>
 
-#include "proto/sess_obj.h"
+#include "proto/ids.h"
 
 struct turns_sender;
 

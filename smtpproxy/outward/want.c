@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "smtpproxy/outward/onward.h"
 
 void wants_init(struct wants *all, struct worker *worker, struct turn_end *step)

@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTPPROXY_WANT_H
 #define CSSL_SMTPPROXY_WANT_H
 
-#include "net/worker.h"
+#include "net/loop/worker.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/outward/greeting.h"
 #include "smtpproxy/outward/turns.h"

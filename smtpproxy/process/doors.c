@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/error_text.h"
-#include "net/listener.h"
-#include "net/log.h"
+#include "net/loop/listener.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "smtpproxy/process/handover.h"
 
 #define BACKLOG 1024
 

@@ -4,9 +4,10 @@
 #ifndef CSSL_SMTPPROXY_DOORS_H
 #define CSSL_SMTPPROXY_DOORS_H
 
-#include "smtpproxy/process/handover.h"
 #include "smtpproxy/sender/session.h"
 
+struct handover;
+struct inheritance;
 struct doors;
 
 /* Sessions begin in @home. @on_closed comes for each socket that has closed. Free it behind their closing. NULL: out of

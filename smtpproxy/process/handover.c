@@ -6,11 +6,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/listener.h"
-#include "net/log.h"
-#include "net/stream.h"
+#include "net/loop/listener.h"
+#include "net/loop/wheel.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
+#include "smtpproxy/ledger/tx_before.h"
 
 #define BACKLOG     4
 #define SOCKET_MODE 0600u

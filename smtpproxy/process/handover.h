@@ -2,11 +2,9 @@
 #ifndef CSSL_SMTPPROXY_HANDOVER_H
 #define CSSL_SMTPPROXY_HANDOVER_H
 
-#include "net/stream.h"
-#include "net/worker.h"
-#include "smtpproxy/ledger/tx_before.h"
+#include "net/stream/stream.h"
 #include "smtpproxy/process/inheritance.h"
-#include "smtpproxy/sender/session.h"
+#include "smtpproxy/sender/session_tx.h"
 
 struct handover;
 

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 
 #define SOCKETS_MAX 128u
 #define WAIT_S      10

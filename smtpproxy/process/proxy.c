@@ -7,12 +7,21 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/log.h"
-#include "net/user.h"
+#include "net/limits/admission.h"
+#include "net/loop/signals.h"
+#include "net/memory/container_of.h"
+#include "net/process/user.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "smtpproxy/control/control.h"
+#include "smtpproxy/events/event_log.h"
+#include "smtpproxy/ledger/tx_before.h"
+#include "smtpproxy/policy/destination_rules.h"
+#include "smtpproxy/process/doors.h"
 #include "smtpproxy/process/proxy_inside.h"
+#include "smtpproxy/process/queue_side.h"
+#include "smtpproxy/queue/queue.h"
 #include "smtpproxy/tls/onward_tls.h"
 
 /* The end */

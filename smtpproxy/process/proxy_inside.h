@@ -4,12 +4,15 @@
 #ifndef CSSL_SMTPPROXY_PROXY_INSIDE_H
 #define CSSL_SMTPPROXY_PROXY_INSIDE_H
 
-#include "net/signals.h"
-#include "smtpproxy/control/control.h"
-#include "smtpproxy/process/doors.h"
+#include "smtpproxy/control/answers.h"
 #include "smtpproxy/process/handover.h"
 #include "smtpproxy/process/proxy.h"
-#include "smtpproxy/process/queue_side.h"
+
+struct control_socket;
+struct doors;
+struct queue_side;
+struct signals;
+struct status_socket;
 
 /* RUNS -> DRAINS -> CLOSES -> OVER; RUNS -> LINGERS -> DRAINS: another process has its listening sockets */
 /* DRAINS: to the ends of transactions. CUTS: to the replies to complete messages. */

@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/error_text.h"
-#include "net/log.h"
+#include "net/limits/admission.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "smtpproxy/events/event_log.h"
+#include "smtpproxy/policy/destination_rules.h"
+#include "smtpproxy/process/doors.h"
 #include "smtpproxy/process/proxy_inside.h"
+#include "smtpproxy/process/queue_side.h"
 #include "smtpproxy/tls/onward_tls.h"
 
 #define ERROR_MAX 8192u

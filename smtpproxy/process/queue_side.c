@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "conf/conf.h"
 #include "conf/key_file.h"
-#include "net/log.h"
 #include "proto/error.h"
 #include "smtpproxy/counters.h"
+#include "smtpproxy/queue/queue.h"
 #include "smtpproxy/tls/onward_tls.h"
 
 #define PASSWORD_MAX   512u

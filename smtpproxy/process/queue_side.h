@@ -5,7 +5,6 @@
 
 #include "conf/smtpproxy.h"
 #include "smtpproxy/delivery/delivery.h"
-#include "smtpproxy/queue/queue.h"
 
 struct queue_side;
 

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log_pace.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
-#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/stock.h"
 
 #define NOTICE_LATER_MS 60000
 

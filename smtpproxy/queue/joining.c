@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "smtpproxy/queue/queue_core.h"
 
 void joining_mark(struct queue *q)

@@ -5,9 +5,10 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "net/address.h"
-#include "net/log.h"
-#include "net/log_pace.h"
+#include "net/report/log.h"
+#include "net/report/log_pace.h"
+#include "net/socket/address.h"
+#include "smtpproxy/queue/backup/backup_look.h"
 #include "smtpproxy/queue/queue_core.h"
 #include "smtpproxy/queue/spares.h"
 

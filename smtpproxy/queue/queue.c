@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/loop/timer.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 #include "smtpproxy/queue/backup/backup_look.h"
-#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
 #include "smtpproxy/queue/servers.h"
+#include "smtpproxy/queue/stock.h"
 
 static void tell_due(struct turn_end *t)
 {

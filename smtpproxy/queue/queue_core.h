@@ -7,7 +7,6 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_CORE_H
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_CORE_H
 
-#include "net/timer.h"
 #include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/items/decided.h"
 #include "smtpproxy/queue/joining.h"
@@ -18,6 +17,8 @@
 #include "smtpproxy/queue/reading.h"
 #include "smtpproxy/queue/servers.h"
 #include "smtpproxy/queue/spares.h"
+
+struct timer;
 
 #define QUEUE_TICK_MS  100u
 #define QUEUE_STALL_MS 500 /* a tick that comes so late means that this process was stopped */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/array.h"
-#include "net/log_pace.h"
+#include "net/memory/array.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
-#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/stock.h"
 
 static void reading_unreadable(struct queue *q, const struct backup *b, const char *field, size_t field_len)
 {

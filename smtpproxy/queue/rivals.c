@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#include "net/log.h"
-#include "net/log_pace.h"
-#include "smtpproxy/queue/stock.h"
+#include "net/report/log.h"
+#include "net/report/log_pace.h"
 #include "smtpproxy/queue/joining.h"
 #include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/stock.h"
 
 bool rivals_is_ours(const struct queue *q, const struct backup *b)
 {

@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/array.h"
-#include "net/log.h"
-#include "net/log_pace.h"
-#include "smtpproxy/queue/stock.h"
+#include "net/memory/array.h"
+#include "net/report/log.h"
+#include "net/report/log_pace.h"
+#include "smtpproxy/queue/backup/backup_look.h"
 #include "smtpproxy/queue/joining.h"
 #include "smtpproxy/queue/looking.h"
 #include "smtpproxy/queue/queue_core.h"
 #include "smtpproxy/queue/rivals.h"
 #include "smtpproxy/queue/spares.h"
+#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/uniting.h"
 
 #define FILL_AHEAD      4096u /* changes in the line of a backup that is filled */

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-#include "net/address.h"
-#include "net/log.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
+#include "smtpproxy/queue/backup/backup_look.h"
 #include "smtpproxy/queue/queue_core.h"
 #include "smtpproxy/queue/rivals.h"
 

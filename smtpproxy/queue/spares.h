@@ -14,7 +14,7 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_SPARES_H
 #define CSSL_SMTPPROXY_QUEUE_SPARES_H
 
-#include "smtpproxy/queue/backup/backup_look.h"
+#include "smtpproxy/queue/backup/backup.h"
 #include "smtpproxy/queue/markers/choice.h"
 
 struct queue;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "net/array.h"
-#include "net/log_pace.h"
+#include "net/memory/array.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "smtpproxy/queue/queue_core.h"
 

@@ -7,10 +7,10 @@
  * Orders count after a restart, and at the gateway that takes over. Those of a destination are a list: the newest,
  * which counts, and older ones that a backup may still hold: an order is deleted when every backup has the newer one. A
  * backup whose memory is full refuses the newer one; then it is put again every few seconds. */
-#include "net/log.h"
+#include "net/report/log.h"
 #include "proto/error.h"
-#include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/queue_core.h"
+#include "smtpproxy/queue/stock.h"
 
 /* --- decided transactions --- */
 

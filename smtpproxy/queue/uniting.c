@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-#include "net/log.h"
-#include "smtpproxy/queue/stock.h"
+#include "net/report/log.h"
 #include "smtpproxy/queue/joining.h"
 #include "smtpproxy/queue/queue_core.h"
 #include "smtpproxy/queue/reading.h"
 #include "smtpproxy/queue/rivals.h"
 #include "smtpproxy/queue/spares.h"
+#include "smtpproxy/queue/stock.h"
 
 /* --- a backup that came back ---
  *

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "proto/error.h"
 
 #define PREFIX_MAX 8u /* bytes of an IPv6 address that name a source */

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/table.h"
-#include "proto/sess_obj.h"
+#include "net/memory/table.h"
+#include "proto/ids.h"
 #include "smtpproxy/hooks/message.h"
 
 enum body_room_state { BODY_ROOM_FREE, BODY_ROOM_FULL };

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
+#include "net/limits/admission.h"
+#include "net/memory/container_of.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_commands.h"
 #include "smtpproxy/sender/session_entry.h"

@@ -20,19 +20,20 @@
 
 #include <sys/queue.h>
 
-#include "net/admission.h"
 #include "smtp/transaction.h"
 #include "smtpproxy/delivery/probe.h"
-#include "smtpproxy/events/event_log.h"
 #include "smtpproxy/hooks/hooks.h"
 #include "smtpproxy/outward/outward.h"
-#include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/policy/hops.h"
 #include "smtpproxy/sender/body_room.h"
 #include "smtpproxy/sender/held_command.h"
 #include "smtpproxy/sender/pace.h"
 #include "smtpproxy/sender/session_record.h"
 #include "smtpproxy/sender/session_tx.h"
+
+struct admission;
+struct destination_rules;
+struct event_log;
 
 #define SESSION_LINE_MAX  1024u /* a command with the parameters of all extensions */
 #define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */

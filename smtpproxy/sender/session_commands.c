@@ -3,10 +3,9 @@
 #include "smtpproxy/sender/session_commands.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_filter.h"

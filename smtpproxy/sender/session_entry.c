@@ -2,8 +2,10 @@
  */
 #include "smtpproxy/sender/session_entry.h"
 
-#include "net/capture.h"
-#include "net/log.h"
+#include "net/limits/admission.h"
+#include "net/report/log.h"
+#include "net/socket/capture.h"
+#include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/sender/session_commands.h"
 #include "smtpproxy/sender/session_life.h"
 

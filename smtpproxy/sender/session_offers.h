@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTPPROXY_SESSION_OFFERS_H
 #define CSSL_SMTPPROXY_SESSION_OFFERS_H
 
-#include "smtp/transaction.h"
+#include "smtp/command.h"
 
 struct session;
 

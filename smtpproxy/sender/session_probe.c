@@ -1,10 +1,9 @@
 /* session_probe.c: deliver: queue: which recipients are taken from whom. Of a stranger's, the receiver is asked. */
 #include "smtpproxy/sender/session_probe.h"
 
-#include <stdlib.h>
-
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "smtp/reply_write.h"
+#include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/sender/session_commands.h"
 #include "smtpproxy/sender/session_lease.h"
 #include "smtpproxy/sender/session_life.h"

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "net/address.h"
-#include "net/endpoints.h"
+#include "net/socket/endpoints.h"
+#include "smtpproxy/events/event_log.h"
 #include "smtpproxy/sender/session.h"
 #include "smtpproxy/sender/session_filter.h"
 #include "smtpproxy/sender/session_lease.h"

@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTPPROXY_SESSION_RECORD_H
 #define CSSL_SMTPPROXY_SESSION_RECORD_H
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/proxy_header.h"
 #include "smtp/transaction.h"
 #include "smtpproxy/events/record.h"

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 #include "smtp/data.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
-#include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/sender/session_commands.h"
 #include "smtpproxy/sender/session_filter.h"
 #include "smtpproxy/sender/session_lease.h"

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "smtp/reply_write.h"
+#include "smtpproxy/ledger/tx_before.h"
 #include "smtpproxy/queue/queue.h"
 #include "smtpproxy/sender/session_commands.h"
 #include "smtpproxy/sender/session_lease.h"

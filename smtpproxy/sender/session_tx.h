@@ -6,7 +6,7 @@
 
 #include "proto/proxy_header.h"
 #include "smtp/transaction.h"
-#include "smtpproxy/ledger/tx_before.h"
+#include "smtpproxy/ledger/tx_message.h"
 
 struct session;
 struct sender_home;

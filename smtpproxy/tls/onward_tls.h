@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 #include "smtpproxy/dns/tlsa.h"
 
 /* For all connections of the process. @ca: a PEM file, which the key @key of the configuration names; NULL: the

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/address.h"
-#include "net/fault.h"
-#include "net/log_pace.h"
-#include "net/timer.h"
+#include "net/loop/wheel.h"
+#include "net/memory/container_of.h"
+#include "net/points/fault.h"
+#include "net/report/log_pace.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend.h"
 #include "sslagent/counters.h"

@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 
 #include "conf/conf.h"
-#include "net/slabs.h"
-#include "net/stream.h"
+#include "net/memory/slabs.h"
+#include "net/stream/stream.h"
 #include "proto/proxy_header.h"
 
 struct backend;

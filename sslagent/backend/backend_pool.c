@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "net/container_of.h"
-#include "net/timer.h"
-#include "sslagent/counters.h"
+#include "net/loop/wheel.h"
+#include "net/memory/container_of.h"
+#include "sslagent/backend/backend.h"
 #include "sslagent/backend/backend_pool.h"
+#include "sslagent/counters.h"
 
 struct idle {
 	LIST_ENTRY(idle) next;

@@ -5,7 +5,10 @@
 #ifndef CSSL_SSLAGENT_BACKEND_POOL_H
 #define CSSL_SSLAGENT_BACKEND_POOL_H
 
-#include "sslagent/backend/backend.h"
+#include "conf/conf.h"
+
+struct backend;
+struct worker;
 
 /* For each backend, service and worker. With more requests under way than that, some connections are closed and
  * opened again all the time, so it is more than a worker usually has under way. They take 0.6 MB at most. */

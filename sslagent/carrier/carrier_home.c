@@ -1,7 +1,7 @@
 /* carrier_home.c: what a worker's links and listeners do together. */
 #include "sslagent/carrier/carrier_home.h"
 
-#include "net/blocked.h"
+#include "net/limits/blocked.h"
 #include "sslagent/carrier/link.h"
 
 int carrier_home_open(struct carrier_home *home)

@@ -12,8 +12,8 @@
 #ifndef CSSL_SSLAGENT_CARRIER_HOME_H
 #define CSSL_SSLAGENT_CARRIER_HOME_H
 
-#include "net/log_pace.h"
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
+#include "net/report/log_pace.h"
 #include "proto/link.pb-c.h"
 #include "proto/opening.h"
 #include "sslagent/connection/connection_home.h"

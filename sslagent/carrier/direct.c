@@ -6,18 +6,15 @@
 
 #include <sodium.h>
 
-#include "net/admission.h"
-#include "net/container_of.h"
-#include "net/discard.h"
-#include "net/endpoints.h"
-#include "net/stream.h"
-#include "net/timer.h"
-#include "proto/error.h"
+#include "net/limits/admission.h"
+#include "net/memory/container_of.h"
+#include "net/socket/endpoints.h"
 #include "proto/first_bytes.h"
 #include "proto/proxy_header.h"
+#include "sslagent/carrier/direct.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
-#include "sslagent/carrier/direct.h"
+#include "sslagent/tls/tls_contexts.h"
 
 #define DIRECT_READ_MAX (64u * 1024u)
 #define ASKED_GRACE_MS  2000u /* a connection that was asked to end has some time for it */

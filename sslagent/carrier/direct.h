@@ -6,12 +6,11 @@
 
 #include <sys/queue.h>
 
-#include "net/discard.h"
-#include "net/stream.h"
-#include "net/timer.h"
+#include "net/socket/discard.h"
+#include "net/stream/stream.h"
 #include "proto/end_reason.h"
-#include "sslagent/connection/carrier.h"
 #include "sslagent/carrier/carrier_home.h"
+#include "sslagent/connection/carrier.h"
 
 struct direct_preamble;
 

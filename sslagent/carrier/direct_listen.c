@@ -1,9 +1,9 @@
 /* direct_listen.c: an agent's own listeners: which clients it accepts, all of them at once, and their access log. */
 #include <stdlib.h>
 
-#include "net/admission.h"
-#include "net/listener.h"
-#include "net/log_pace.h"
+#include "net/limits/admission.h"
+#include "net/loop/listener.h"
+#include "net/report/log_pace.h"
 #include "sslagent/carrier/direct.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"

@@ -7,9 +7,10 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
-#include "net/endpoints.h"
-#include "net/log_pace.h"
+#include "net/limits/handshake_limit.h"
+#include "net/memory/container_of.h"
+#include "net/report/log_pace.h"
+#include "net/socket/endpoints.h"
 #include "sslagent/carrier/direct.h"
 #include "sslagent/counters.h"
 #include "sslagent/preamble/preamble.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/buffers.h"
+#include "net/memory/buffers.h"
 #include "proto/frame.h"
 
 struct held_frame {

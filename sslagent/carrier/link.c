@@ -5,15 +5,16 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
-#include "net/endpoints.h"
-#include "net/error_text.h"
-#include "net/log_pace.h"
-#include "net/prefetch.h"
+#include "net/memory/container_of.h"
+#include "net/memory/prefetch.h"
+#include "net/report/error_text.h"
+#include "net/report/log_pace.h"
+#include "net/socket/endpoints.h"
 #include "proto/error.h"
-#include "sslagent/counters.h"
 #include "sslagent/carrier/link.h"
+#include "sslagent/counters.h"
 #include "sslagent/preamble/preamble_stream.h"
+#include "sslagent/tls/tls_contexts.h"
 
 #define QUIET_PART 10u /* of carrier_link_patience_ms() */
 

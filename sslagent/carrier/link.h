@@ -5,12 +5,11 @@
 #ifndef CSSL_SSLAGENT_LINK_H
 #define CSSL_SSLAGENT_LINK_H
 
-#include "net/framed.h"
-#include "net/holdings.h"
-#include "net/streams.h"
-#include "net/timer.h"
-#include "sslagent/carrier/held.h"
+#include "net/memory/holdings.h"
+#include "net/stream/framed.h"
+#include "net/stream/streams.h"
 #include "sslagent/carrier/carrier_home.h"
+#include "sslagent/carrier/held.h"
 #include "sslagent/connection/connection.h"
 
 enum link_stage {

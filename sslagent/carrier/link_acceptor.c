@@ -11,15 +11,14 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
-#include "net/listener.h"
-#include "net/log_pace.h"
-#include "net/newcomers.h"
-#include "net/stream.h"
-#include "net/timer.h"
+#include "net/limits/newcomers.h"
+#include "net/loop/listener.h"
+#include "net/memory/container_of.h"
+#include "net/report/log_pace.h"
+#include "net/stream/stream.h"
 #include "proto/error.h"
-#include "sslagent/counters.h"
 #include "sslagent/carrier/link_acceptor.h"
+#include "sslagent/counters.h"
 
 #define BACKLOG        1024 /* if the queue is full, RAgents are refused, too */
 #define UNREAD_MORE_MS 10u

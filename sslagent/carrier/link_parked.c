@@ -21,10 +21,10 @@
 
 #include <sodium.h>
 
-#include "net/array.h"
-#include "net/container_of.h"
-#include "net/log_pace.h"
-#include "net/mutant.h"
+#include "net/memory/array.h"
+#include "net/memory/container_of.h"
+#include "net/points/mutant.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"

@@ -3,13 +3,12 @@
  * has confirmed it, and goes to the link from there. While the stream is parked there is no link, and while it awaits
  * its turn on the next one, frames are only held.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/log_pace.h"
-#include "net/mutant.h"
-#include "net/rings.h"
+#include "net/memory/container_of.h"
+#include "net/points/mutant.h"
+#include "net/report/log_pace.h"
+#include "net/stream/rings.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
 #include "sslagent/carrier/link.h"

@@ -9,11 +9,15 @@
 #include <string.h>
 
 #include "conf/memory.h"
-#include "net/timer.h"
+#include "net/loop/timer.h"
+#include "net/loop/udp.h"
 #include "proto/error.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/cluster/cluster_root.h"
-#include "sslagent/sessions/connections_seen.h"
-#include "sslagent/sessions/tombstones.h"
+#include "sslagent/sessions/live_table.h"
+#include "sslagent/sessions/store.h"
+#include "sslagent/sessions/ticket_keys.h"
 
 #define LIVE_STORE_PART 4 /* of the store's size, for live parts on top of it */
 

@@ -9,7 +9,6 @@
 #define CSSL_SSLAGENT_CLUSTER_H
 
 #include "conf/conf.h"
-#include "net/worker.h"
 #include "proto/sess_obj.h"
 #include "sslagent/sessions/connections_seen.h"
 #include "sslagent/sessions/tombstones.h"

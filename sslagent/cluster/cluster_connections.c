@@ -4,11 +4,13 @@
 #include <openssl/crypto.h>
 #include <string.h>
 
-#include "net/log.h"
-#include "net/mutant.h"
+#include "net/points/mutant.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "proto/scratch.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
-#include "sslagent/counters.h"
+#include "sslagent/sessions/live_table.h"
 
 #define CLOCK_SLACK_MS 1000 /* another agent's clock may be ahead by this much, not heard yet */
 

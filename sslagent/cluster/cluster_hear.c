@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/address.h"
+#include "net/loop/udp.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
 

@@ -4,10 +4,14 @@
 #include <openssl/crypto.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "proto/scratch.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
+#include "sslagent/sessions/ticket_keys.h"
 
 #define COUNTER_WORN      (DATAGRAM_COUNTER_MAX / 2)
 #define KEY_MAKER_STEP_MS 2000 /* time between agents that could make the next ticket key */

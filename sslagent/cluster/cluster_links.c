@@ -1,7 +1,9 @@
 /* cluster_links.c: what comes over links, and what becomes of links: each message and each event goes to its part. That
  * part checks every field: no peer is trusted.
  */
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
+#include "sslagent/sessions/ticket_keys.h"
 
 /* Each part takes what is its own. The answer ABSENT is for pulls, and for the question for a large object. */
 static int on_message(void *ctx, struct peer *p, const Cssl__PeerMessage *m)

@@ -16,10 +16,9 @@
 #ifndef CSSL_SSLAGENT_CLUSTER_ROOT_H
 #define CSSL_SSLAGENT_CLUSTER_ROOT_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
 
-#include "net/container_of.h"
-#include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/cluster/cluster_thread.h"
 #include "sslagent/cluster/joining/joining.h"
@@ -27,10 +26,10 @@
 #include "sslagent/cluster/peers/peers.h"
 #include "sslagent/cluster/pulls.h"
 #include "sslagent/cluster/revocations.h"
-#include "sslagent/sessions/live_table.h"
 #include "sslagent/sessions/recent.h"
-#include "sslagent/sessions/store.h"
-#include "sslagent/sessions/ticket_keys.h"
+
+struct ticket_keys;
+struct timer;
 
 #define PEERS_EVERY_MS 20 /* between two looks at the peers, while anything is on its way */
 

@@ -5,10 +5,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "net/memory/container_of.h"
 #include "proto/error.h"
-#include "sslagent/counters.h"
+#include "proto/scratch.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
+#include "sslagent/counters.h"
 #include "sslagent/sessions/session_listing.h"
+#include "sslagent/sessions/store.h"
+#include "sslagent/sessions/ticket_keys.h"
 #include "sslagent/sessions/tombstones.h"
 
 #define AGE_TOLD_WITHIN_MS 5 /* between reading the clock for a family's age and asking about it */

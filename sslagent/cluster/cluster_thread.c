@@ -7,8 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/loop/timer.h"
+#include "net/loop/udp.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
 

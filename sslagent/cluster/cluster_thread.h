@@ -11,11 +11,11 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include "net/timer.h"
-#include "net/udp.h"
-#include "net/worker.h"
-#include "sslagent/cluster/broadcast/broadcast_sender.h"
+#include "net/loop/worker.h"
 #include "sslagent/cluster/cluster.h"
+
+struct broadcast_sender;
+struct udp;
 
 /* Something to do on another thread. Embedded. Exactly one of the two is called: run, on that thread; or drop, on any
  * thread, when that thread has left. */

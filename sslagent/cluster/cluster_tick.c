@@ -1,10 +1,14 @@
 /* cluster_tick.c: the timer of the main thread: whose turn it is, and how soon the next tick has to come.
  */
-#include "net/log.h"
-#include "net/timer.h"
+#include "net/loop/timer.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
+#include "sslagent/sessions/live_table.h"
+#include "sslagent/sessions/store.h"
 #include "sslagent/sessions/tombstones.h"
 
 #define HOUSEKEEPING_MS     100

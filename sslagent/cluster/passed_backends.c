@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/memory/container_of.h"
 #include "proto/error.h"
+#include "proto/scratch.h"
 #include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
 

@@ -7,10 +7,12 @@
 #define CSSL_SSLAGENT_PASSED_BACKENDS_H
 
 #include <pthread.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #include "proto/peer.pb-c.h"
-#include "sslagent/cluster/cluster.h"
+
+struct cluster;
 
 #define PASS_PATIENCE_MS 1000
 #define CLAIM_WITHIN_MS  10000

@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/memory/container_of.h"
 #include "proto/error.h"
+#include "proto/scratch.h"
 #include "proto/wire.h"
+#include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
 #include "sslagent/counters.h"
+#include "sslagent/sessions/store.h"
 
 #define ASKED_MAX        16u /* more than all holders and agents with the origin's number */
 #define WAITING_MAX      8192u

@@ -8,10 +8,12 @@
 #ifndef CSSL_SSLAGENT_PULLS_H
 #define CSSL_SSLAGENT_PULLS_H
 
-#include "net/table.h"
+#include "net/memory/table.h"
 #include "proto/broadcast.pb-c.h"
 #include "proto/peer.pb-c.h"
-#include "sslagent/cluster/cluster.h"
+#include "sslagent/tls/session_source.h"
+
+struct cluster;
 
 #define PULL_EVERY_MS 10
 #define PULLS_END     INT64_MAX /* the time when every pull is over */

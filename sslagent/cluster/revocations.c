@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "proto/scratch.h"
 #include "sslagent/cluster/cluster_root.h"
+#include "sslagent/sessions/store.h"
 #include "sslagent/sessions/tombstones.h"
 
 #define UNDER_WAY_MAX 256u /* more are sent, but nobody waits for their answers */

@@ -6,8 +6,11 @@
 #ifndef CSSL_SSLAGENT_REVOCATIONS_H
 #define CSSL_SSLAGENT_REVOCATIONS_H
 
+#include <stdint.h>
+
 #include "proto/peer.pb-c.h"
-#include "sslagent/cluster/cluster.h"
+
+struct cluster;
 
 #define REVOCATION_PATIENCE_MS 1000
 #define REVOCATION_SETTLE_MS   5

@@ -7,14 +7,17 @@
 #include <string.h>
 
 #include "conf/memory.h"
-#include "net/audit.h"
-#include "net/container_of.h"
-#include "net/log_pace.h"
-#include "net/mutant.h"
+#include "net/memory/container_of.h"
+#include "net/points/audit.h"
+#include "net/points/mutant.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection_life.h"
+#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
+#include "sslagent/tls/handshake.h"
 
 #define TO(name) (1u << CONNECTION_##name)
 

@@ -24,14 +24,15 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_H
 #define CSSL_SSLAGENT_CONNECTION_H
 
-#include "net/endpoints.h"
+#include "net/socket/endpoints.h"
 #include "sslagent/connection/connection_home.h"
 #include "sslagent/connection/interlude.h"
 #include "sslagent/connection/kept_facts.h"
 #include "sslagent/connection/unopened.h"
-#include "sslagent/tls/handshake.h"
 #include "sslagent/tls/live.h"
 
+struct handshake;
+struct tls_listener;
 struct backend;
 
 /* In an order in which those that react alike are neighbours (events/connection_reactions.c). */

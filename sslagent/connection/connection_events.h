@@ -5,6 +5,7 @@
 #define CSSL_SSLAGENT_CONNECTION_EVENTS_H
 
 #include "sslagent/connection/connection.h"
+#include "sslagent/tls/session_source.h"
 
 /* X(name, text of the log) */
 #define CONNECTION_EVENTS(X)                                                                                           \

@@ -8,13 +8,12 @@
 #include <stdatomic.h>
 
 #include "conf/conf.h"
-#include "net/holdings.h"
-#include "net/slabs.h"
-#include "net/table.h"
-#include "net/timer.h"
-#include "net/turn_share.h"
-#include "net/worker.h"
-#include "proto/sess_obj.h"
+#include "net/loop/turn_share.h"
+#include "net/loop/wheel.h"
+#include "net/loop/worker.h"
+#include "net/memory/holdings.h"
+#include "net/memory/slabs.h"
+#include "net/memory/table.h"
 #include "sslagent/backend/backend.h"
 #include "sslagent/service/service.h"
 

@@ -15,6 +15,7 @@
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/counters.h"
+#include "sslagent/tls/client_certificate.h"
 
 #define REPORT_DELAY_MS 20u
 

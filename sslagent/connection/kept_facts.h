@@ -4,7 +4,7 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_KEPT_FACTS_H
 #define CSSL_SSLAGENT_CONNECTION_KEPT_FACTS_H
 
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 #include "proto/sess_obj.h"
 
 /* Enough for the facts of most sessions: the size of a block. */

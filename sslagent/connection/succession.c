@@ -3,15 +3,18 @@
  */
 #include "sslagent/connection/succession.h"
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sodium.h>
 
-#include "net/audit.h"
-#include "net/mutant.h"
+#include "net/points/audit.h"
+#include "net/points/mutant.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/conversation.h"
 #include "sslagent/counters.h"
 #include "sslagent/service/sealed_note.h"
 

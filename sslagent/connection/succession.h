@@ -4,8 +4,9 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_SUCCESSION_H
 #define CSSL_SSLAGENT_CONNECTION_SUCCESSION_H
 
-#include "sslagent/cluster/cluster.h"
-#include "sslagent/connection/conversation.h"
+#include "sslagent/connection/connection_events.h"
+#include "sslagent/sessions/connections_seen.h"
+#include "sslagent/tls/tls_contexts.h"
 
 /* Service and backend, as ALPN chose them. */
 void connection_choose_service(struct connection *c, const struct session_facts *facts);

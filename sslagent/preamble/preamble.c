@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/limits/handshake_limit.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "proto/frame.h"
 #include "sslagent/counters.h"

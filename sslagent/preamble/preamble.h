@@ -12,12 +12,12 @@
 #define CSSL_SSLAGENT_PREAMBLE_H
 
 #include "conf/conf.h"
-#include "net/endpoints.h"
-#include "net/handshake_limit.h"
-#include "net/timer.h"
 #include "proto/end_reason.h"
+#include "proto/ids.h"
+#include "proto/link.pb-c.h"
 #include "sslagent/backend/backend.h"
 
+struct handshake_limit;
 struct preamble;
 struct preamble_carrier;
 

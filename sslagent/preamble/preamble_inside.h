@@ -2,6 +2,8 @@
 #ifndef CSSL_SSLAGENT_PREAMBLE_INSIDE_H
 #define CSSL_SSLAGENT_PREAMBLE_INSIDE_H
 
+#include "net/loop/wheel.h"
+#include "net/socket/endpoints.h"
 #include "smtp/preamble.h"
 #include "sslagent/preamble/preamble.h"
 

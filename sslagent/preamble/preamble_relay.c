@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log_pace.h"
+#include "net/report/log_pace.h"
 #include "proto/proxy_header.h"
 #include "smtp/relay.h"
 #include "sslagent/backend/backend.h"

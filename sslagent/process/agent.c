@@ -8,20 +8,23 @@
 #include <sodium.h>
 
 #include "conf/memory.h"
-#include "net/admission.h"
-#include "net/secret.h"
-#include "net/blocked.h"
-#include "net/descriptors.h"
-#include "net/listener.h"
-#include "net/log.h"
-#include "net/scheduling.h"
-#include "net/signals.h"
-#include "net/timer.h"
-#include "net/user.h"
+#include "net/limits/admission.h"
+#include "net/limits/blocked.h"
+#include "net/loop/listener.h"
+#include "net/loop/signals.h"
+#include "net/loop/timer.h"
+#include "net/memory/secret.h"
+#include "net/process/descriptors.h"
+#include "net/process/scheduling.h"
+#include "net/process/user.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/carrier/link_acceptor.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/process/agent.h"
 #include "sslagent/process/agent_internal.h"
 #include "sslagent/sessions/session_listing.h"
+#include "sslagent/tls/tls_contexts.h"
 
 /* Times after SIGTERM: for connections to end where no RAgent drains them; extra time after RAgent's own limit; and
  * for a last goodbye to reach clients. */

@@ -5,14 +5,14 @@
 #ifndef CSSL_SSLAGENT_AGENT_INTERNAL_H
 #define CSSL_SSLAGENT_AGENT_INTERNAL_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
 
-#include "net/heap_tide.h"
+#include "net/memory/heap_tide.h"
 #include "sslagent/carrier/carrier_home.h"
-#include "sslagent/cluster/cluster.h"
-#include "sslagent/process/agent.h"
-#include "sslagent/tls/tls_contexts.h"
 
+struct agent;
+struct timer;
 struct link_arrival;
 struct link_hello;
 
@@ -57,7 +57,7 @@ struct agent {
 /* Open the log again, and read certificates and keys again, from the same cluster file. 0, or negative for
  * error_text(): what could not be read again stays (logged). */
 int agent_reload(struct agent *a);
-/* @ragent keeps these networks (net/blocked.h) out, and no others. 0; CSSL_E_NOT_FOUND: no RAgent of that name;
+/* @ragent keeps these networks (net/limits/blocked.h) out, and no others. 0; CSSL_E_NOT_FOUND: no RAgent of that name;
  * CSSL_E_RANGE: nothing changed. */
 int agent_block(struct agent *a, const char *ragent, uint64_t boot_id, const ProtobufCBinaryData *packed);
 

@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/log.h"
 #include "proto/error.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
 #include "sslagent/process/agent_internal.h"
+#include "sslagent/tls/tls_contexts.h"
 
 /* --- links --- */
 

@@ -5,9 +5,9 @@
 
 #include "conf/program.h"
 #include "conf/start.h"
-#include "net/fault.h"
-#include "net/log.h"
-#include "net/secret_heap.h"
+#include "net/memory/secret_heap.h"
+#include "net/points/fault.h"
+#include "net/report/log.h"
 #include "proto/sess_obj.h"
 #include "sslagent/carrier/link_acceptor.h"
 #include "sslagent/process/agent.h"

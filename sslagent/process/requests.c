@@ -5,13 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/error_text.h"
-#include "net/log.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "proto/frame.h"
+#include "proto/scratch.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/process/agent_internal.h"
 #include "sslagent/sessions/session_listing.h"
 #include "sslagent/tls/tls_certificate.h"
+#include "sslagent/tls/tls_contexts.h"
 
 #define LIMIT_MAX 1000u                       /* of a page of sessions */
 #define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be long */

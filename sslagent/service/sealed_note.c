@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "proto/sess_obj.h"
 #include "proto/wire.h"
 
 #define NONCE_LEN     crypto_aead_xchacha20poly1305_ietf_NPUBBYTES

@@ -6,7 +6,6 @@
 #define CSSL_SSLAGENT_SEALED_NOTE_H
 
 #include "proto/agents_key.h"
-#include "proto/sess_obj.h"
 #include "sslagent/service/service.h"
 
 #define SEALED_NOTE_VERSION 1u

@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #include "conf/service_traits.h"
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 #include "proto/end_reason.h"
-#include "proto/sess_obj.h"
+#include "proto/ids.h"
 
 struct conf_backend;
 struct conf_listener;

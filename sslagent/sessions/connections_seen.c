@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "conf/memory.h"
-#include "net/fault.h"
-#include "net/log.h"
-#include "net/mutant.h"
+#include "net/points/fault.h"
+#include "net/points/mutant.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 

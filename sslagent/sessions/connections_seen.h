@@ -14,7 +14,10 @@
 #ifndef CSSL_SSLAGENT_CONNECTIONS_SEEN_H
 #define CSSL_SSLAGENT_CONNECTIONS_SEEN_H
 
-#include "proto/sess_obj.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/ids.h"
 
 struct connections_seen;
 

@@ -4,7 +4,7 @@
 #include <openssl/crypto.h>
 #include <stdlib.h>
 
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 
 /* Most objects are a live part of 250 to 350 bytes with its place in the store, or a session of 450 to 700: there the
  * steps are small. */

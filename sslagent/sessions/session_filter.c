@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "proto/error.h"
+#include "proto/sess_obj.h"
 
 #define PACKED_MAX 512u
 

@@ -3,8 +3,11 @@
 #ifndef CSSL_SSLAGENT_SESSION_FILTER_H
 #define CSSL_SSLAGENT_SESSION_FILTER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/ids.h"
 #include "proto/link.pb-c.h"
-#include "proto/sess_obj.h"
 
 #define CERTIFICATE_HASH_LEN 32u /* SHA-256 of the DER form */
 

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/array.h"
-#include "net/timer.h"
+#include "net/loop/timer.h"
+#include "net/memory/array.h"
 #include "proto/error.h"
+#include "sslagent/sessions/store.h"
 
 #define SEEN_PER_LOCK  256u /* sessions */
 #define LOCKS_PER_STEP 12u

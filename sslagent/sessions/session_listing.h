@@ -5,9 +5,14 @@
 #ifndef CSSL_SSLAGENT_SESSION_LISTING_H
 #define CSSL_SSLAGENT_SESSION_LISTING_H
 
-#include "net/worker.h"
+#include <sys/queue.h>
+
+#include "proto/sess_obj.h"
+#include "sslagent/counters.h"
 #include "sslagent/sessions/session_filter.h"
-#include "sslagent/sessions/store.h"
+
+struct store;
+struct worker;
 
 /* Its pointers must stay valid until the listing is destroyed. */
 struct session_query {

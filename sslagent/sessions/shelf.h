@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "net/table.h"
+#include "net/memory/table.h"
 #include "proto/sess_obj.h"
 #include "sslagent/counters.h"
 

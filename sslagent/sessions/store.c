@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/object_memory.h"
+#include "sslagent/sessions/tombstones.h"
 
 #define RESUMED_PERCENT 80u /* resumed sessions keep at most this part of the bytes */
 

@@ -9,9 +9,10 @@
 #ifndef CSSL_SSLAGENT_STORE_H
 #define CSSL_SSLAGENT_STORE_H
 
+#include "sslagent/sessions/session_filter.h"
 #include "sslagent/sessions/shelf.h"
-#include "sslagent/sessions/tombstones.h"
 
+struct tombstones;
 struct store;
 
 struct store_limits {

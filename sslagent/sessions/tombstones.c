@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/table.h"
+#include "net/memory/container_of.h"
+#include "net/memory/table.h"
 #include "proto/error.h"
+#include "proto/scratch.h"
+#include "proto/sess_obj.h"
 #include "sslagent/counters.h"
 
 #define NEVER       INT64_MIN

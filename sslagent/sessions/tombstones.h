@@ -12,7 +12,6 @@
 #ifndef CSSL_SSLAGENT_TOMBSTONES_H
 #define CSSL_SSLAGENT_TOMBSTONES_H
 
-#include "proto/scratch.h"
 #include "sslagent/sessions/session_filter.h"
 
 #define TOMBSTONES_MAX    65536u

@@ -9,8 +9,8 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "net/audit.h"
-#include "net/mutant.h"
+#include "net/points/audit.h"
+#include "net/points/mutant.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
@@ -87,7 +87,8 @@ void export_watch_output(struct handshake *h)
 		if (tls_record_scan(b->out + h->scanned, b->out_end - h->scanned, &r) != 0)
 			return;
 		if (h->nonce == NONCE_NEXT && r.type == TLS_HANDSHAKE && r.length >= sizeof h->finished_nonce) {
-			/* OpenSSL counts its explicit nonces from this one; those of owners keep clear of them (law 1) */
+			/* OpenSSL counts its explicit nonces from this one; those of owners keep clear of them (law 1)
+			 */
 			memcpy(h->finished_nonce, b->out + h->scanned + TLS_RECORD_HEADER_LEN,
 				sizeof h->finished_nonce);
 			h->nonce = NONCE_SEEN;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/fault.h"
-#include "net/log_pace.h"
-#include "net/secret_heap.h"
+#include "net/memory/secret_heap.h"
+#include "net/points/fault.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
-#include "proto/tls_record.h"
 #include "sslagent/tls/handshake_internal.h"
+#include "sslagent/tls/tls_contexts.h"
 
 #define ALERTS_END (SSL_AD_REASON_OFFSET + 256) /* reasons from SSL_AD_REASON_OFFSET on are received alerts */
 #define PULLS_MAX  2u                           /* of one handshake */

@@ -8,12 +8,14 @@
 #ifndef CSSL_SSLAGENT_HANDSHAKE_H
 #define CSSL_SSLAGENT_HANDSHAKE_H
 
-#include "net/handshake_limit.h"
-#include "net/turn_share.h"
+#include "net/limits/handshake_limit.h"
+#include "net/loop/turn_share.h"
 #include "proto/tls_record.h"
 #include "sslagent/tls/client_certificate.h"
-#include "sslagent/tls/tls_contexts.h"
+#include "sslagent/tls/session_source.h"
 
+struct tls_contexts;
+struct tls_listener;
 struct handshake;
 
 /* Why a handshake failed, in the order of the counters (counters.h). */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/tls/tls_library.h"
 
 #define TLS12_MASTER_LEN 48u
 #define TLS_RANDOM_LEN   32u

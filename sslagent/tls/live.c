@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/audit.h"
-#include "net/mutant.h"
+#include "net/points/audit.h"
+#include "net/points/mutant.h"
 #include "proto/error.h"
 #include "proto/wire.h"
+#include "sslagent/tls/key_schedule.h"
+#include "sslagent/tls/live.h"
 #include "sslagent/tls/live_internal.h"
 
 #define TLS12_NONCE_SEQUENCE_MAX (1ull << 48) /* the epoch is in the bits above */

@@ -2,12 +2,16 @@
 #ifndef CSSL_SSLAGENT_LIVE_INTERNAL_H
 #define CSSL_SSLAGENT_LIVE_INTERNAL_H
 
+#include <openssl/kdf.h>
+
 #include "conf/conf.h"
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 #include "proto/cipher_suite.h"
-#include "sslagent/tls/key_schedule.h"
-#include "sslagent/tls/live.h"
+#include "proto/sess_obj.h"
+#include "proto/tls_record.h"
 #include "sslagent/tls/record_aead.h"
+
+struct live;
 
 struct live_pool {
 	struct record_aead *aead;

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
+#include "sslagent/tls/live.h"
 #include "sslagent/tls/live_internal.h"
 
 #define HANDSHAKE_HEADER_LEN      4u

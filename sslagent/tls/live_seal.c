@@ -3,11 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "net/audit.h"
-#include "net/fault.h"
-#include "net/mutant.h"
+#include "net/points/audit.h"
+#include "net/points/fault.h"
+#include "net/points/mutant.h"
 #include "proto/error.h"
 #include "proto/wire.h"
+#include "sslagent/tls/live.h"
 #include "sslagent/tls/live_internal.h"
 
 #define TLS12_SEQUENCE_END   (1ull << 48) /* the epoch is in the bits above */

@@ -6,7 +6,7 @@
 #include <openssl/params.h>
 #include <string.h>
 
-#include "net/fault.h"
+#include "net/points/fault.h"
 #include "proto/error.h"
 #include "sslagent/tls/own_provider_internal.h"
 

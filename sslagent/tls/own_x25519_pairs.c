@@ -13,8 +13,8 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "net/random_pool.h"
-#include "net/secret_heap.h"
+#include "net/memory/random_pool.h"
+#include "net/memory/secret_heap.h"
 
 #define KEY_LEN OWN_X25519_KEY_LEN
 #define PAIRS   16u

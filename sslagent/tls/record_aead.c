@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "proto/aead.h"
 #include "proto/error.h"
 #include "sslagent/tls/tls_library.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "proto/aead.h"
-#include "proto/sess_obj.h"
+#include "proto/cipher_suite.h"
 
 #define RECORD_TAG_LEN       AEAD_TAG_LEN
 #define RECORD_AEAD_CONTEXTS 256u /* per cipher */

@@ -4,8 +4,9 @@
 #ifndef CSSL_SSLAGENT_SESSION_SOURCE_H
 #define CSSL_SSLAGENT_SESSION_SOURCE_H
 
-#include "net/worker.h"
 #include "proto/sess_obj.h"
+
+struct worker;
 
 enum session_answer {
 	SESSION_FOUND,    /* @out is a decoded object the caller destroys */

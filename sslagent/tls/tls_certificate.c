@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "conf/pem_file.h"
-#include "net/log.h"
+#include "net/report/log.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
 #include "sslagent/tls/client_certificate.h"

@@ -7,6 +7,7 @@
 
 #include "conf/complaints.h"
 #include "conf/conf.h"
+#include "proto/sess_obj.h"
 
 /* A context holds at most one certificate of each type, and OpenSSL picks by what the client can verify. */
 enum certificate_type {

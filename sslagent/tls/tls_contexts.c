@@ -13,6 +13,7 @@
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "sslagent/tls/handshake_internal.h"
+#include "sslagent/tls/tls_contexts.h"
 
 #define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"

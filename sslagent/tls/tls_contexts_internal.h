@@ -4,8 +4,9 @@
 
 #include <openssl/ssl.h>
 
+#include "sslagent/tls/session_source.h"
 #include "sslagent/tls/tls_certificate.h"
-#include "sslagent/tls/tls_contexts.h"
+#include "sslagent/tls/tls_library.h"
 
 /* The certificates that a host name selects: at most one of each type. */
 struct named_set {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/tls/own_provider.h"
 
@@ -32,9 +32,9 @@
 static OSSL_LIB_CTX *library;
 static enum tls_algorithms best = TLS_ALGORITHMS_OPENSSL;
 
-/* --- random bytes from libsodium, which has them from the kernel (net/random_pool.h): a provider with one generator
- * (provider-rand(7)), which has no state and needs no seed. OpenSSL's own generators are three, chained for each
- * thread, over AES; a handshake asks them three times, for bytes that the kernel has ready. --- */
+/* --- random bytes from libsodium, which has them from the kernel (net/memory/random_pool.h): a provider with one
+ * generator (provider-rand(7)), which has no state and needs no seed. OpenSSL's own generators are three, chained for
+ * each thread, over AES; a handshake asks them three times, for bytes that the kernel has ready. --- */
 
 #define RANDOM_PROVIDER    "cssl-random"
 #define RANDOM_STRENGTH    256u /* bits */

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "net/blocked.h"
+#include "net/limits/blocked.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)

@@ -1,5 +1,6 @@
 /* fuzz_broadcast.c: the payload of a believed datagram, up to the tables. The first byte is the worker that sent it. */
 #include "proto/datagram.h"
+#include "sslagent/sessions/store.h"
 #include "tests/fuzz/lone_cluster.h"
 #include "tests/fuzz/must.h"
 

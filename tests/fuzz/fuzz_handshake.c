@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "sslagent/tls/tls_contexts.h"
 #include "tests/fuzz/must.h"
 #include "tests/lib/memory_agent.h"
 

@@ -1,5 +1,6 @@
 /* fuzz_peer_message.c: a message of another agent over its link, up to the tables. */
 #include "proto/scratch.h"
+#include "sslagent/sessions/store.h"
 #include "tests/fuzz/lone_cluster.h"
 #include "tests/fuzz/must.h"
 

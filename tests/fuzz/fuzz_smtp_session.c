@@ -11,8 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/limits/admission.h"
+#include "net/report/log.h"
 #include "proto/proxy_header.h"
+#include "smtpproxy/events/event_log.h"
+#include "smtpproxy/ledger/tx_before.h"
+#include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/sender/session.h"
 #include "tests/fuzz/must.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "smtpproxy/ledger/tx_before.h"
+#include "smtpproxy/ledger/tx_message.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "tests/fuzz/must.h"
 
 #define PEER 0u /* "a": the lower name, so it is the one that connects */

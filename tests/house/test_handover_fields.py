@@ -24,7 +24,7 @@ STRUCTS = [
     ("drain_word", "dispatch/drain.h", ["handover/handover_worker.c"], "drain.", set()),
     ("kept", "connection/bytes/kept.h", CONNECTION, "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
     ("copies", "connection/ownership/copies.h", CONNECTION[1:], "", set()),
-    ("endpoints", "../net/endpoints.h", CONNECTION, "", set()),
+    ("endpoints", "../net/socket/endpoints.h", CONNECTION, "", set()),
     ("exposure", "connection/ownership/exposure.h", CONNECTION[:1], "exposure.", set()),
     ("ragent_worker", "worker/ragent_worker.h", ["handover/handover_worker.c"], "", {"home", "listening_count"}),
     ("connection_home", "connection/connection_home.h", ["handover/handover_worker.c"], "", set()),

@@ -30,7 +30,7 @@ MAY_INCLUDE = {
 # Folders that keep to the one dialect. sizeof has brackets for a type only, which the compiler demands.
 ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench", "ragent", "sslagent", "smtpproxy", "csslctl")
 NOT_OUR_DIALECT = {
-    "a hand-written container_of (net/container_of.h)": r"\(char \*\)\s*\w+ - offsetof\(",
+    "a hand-written container_of (net/memory/container_of.h)": r"\(char \*\)\s*\w+ - offsetof\(",
     "sizeof(variable)": r"\bsizeof\((?!(struct|union|enum|char|int|unsigned|counter|\w+_t|atomic_\w+)\b)\*?[a-z]",
 }
 
@@ -55,7 +55,7 @@ def _none(found):
 
 
 def test_only_net_closes_handles():
-    _none(_matches(r"\buv_close\s*\(", [f for f in _files(".c", ".h") if f.parent != ROOT / "net"]))
+    _none(_matches(r"\buv_close\s*\(", [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] != "net"]))
 
 
 # A worker counts the handles on its loop, and lends the buffer that its objects read into.
@@ -93,7 +93,7 @@ def test_a_second_parse_would_be_seen(planted):
 BY_PATH = r"\b(chmod|l?chown|fchmodat)\s*\(|\bfchownat\s*\((?!.*\bAT_EMPTY_PATH\b)"
 # Files are made by log_open_file(), which root may call for a folder of another user, and by the audit of test builds.
 MAKES_FILES = r"\bO_CREAT\b|\bfopen\s*\([^)]*\"[aw]|\bcreat\s*\("
-MAKERS_OF_FILES = {"net/log_file.c", "net/audit.c"}
+MAKERS_OF_FILES = {"net/report/log_file.c", "net/points/audit.c"}
 
 
 def _of_daemons():
@@ -139,7 +139,7 @@ def test_dependencies_go_one_way():
 
 @pytest.mark.parametrize("what", NOT_OUR_DIALECT)
 def test_folders_of_one_dialect_have_no_other(what):
-    files = [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] in ONE_DIALECT and f != ROOT / "net/container_of.h"]
+    files = [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] in ONE_DIALECT and f != ROOT / "net/memory/container_of.h"]
     _none(_matches(NOT_OUR_DIALECT[what], files))
 
 

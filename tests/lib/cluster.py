@@ -236,7 +236,7 @@ class Cluster:
         self._must("reload")
 
     def faults(self, *rules):
-        """These rules (net/fault.h) from now on, in place of earlier ones."""
+        """These rules (net/points/fault.h) from now on, in place of earlier ones."""
         assert TEST_POINTS or not rules, "this build has no fault points"
         fresh = self._faults.with_suffix(".new")
         fresh.write_text("".join(rule + "\n" for rule in rules))

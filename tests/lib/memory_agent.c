@@ -7,6 +7,7 @@
 
 #include "proto/error.h"
 #include "sslagent/tls/live_internal.h"
+#include "sslagent/tls/tls_contexts.h"
 
 void memory_conf_fill(struct memory_conf *c, struct test_identity *const identities[], size_t count)
 {

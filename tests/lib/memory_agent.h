@@ -3,6 +3,7 @@
 #ifndef CSSL_TESTS_LIB_MEMORY_AGENT_H
 #define CSSL_TESTS_LIB_MEMORY_AGENT_H
 
+#include "conf/conf.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/live.h"
 #include "tests/lib/memory_client.h"

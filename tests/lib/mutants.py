@@ -1,4 +1,4 @@
-"""The mistakes that test builds can make on purpose (net/mutant.h), the law that each breaks (doc/laws.md), and the situation
+"""The mistakes that test builds can make on purpose (net/points/mutant.h), the law that each breaks (doc/laws.md), and the situation
 (tests/lib/in_doubt.py) in which the nonce audit must see it. `sees` matches what the audit says then, `ci`: the usual test runs it.
 
     python3 tests/lib/mutants.py RESULTS.xml        a table of what was seen, from the results of test_mutants.py"""

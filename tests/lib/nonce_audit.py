@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Judges the nonce audit of a test run (net/audit.h): for one key and nonce at most one ciphertext may ever leave (law 1).
+"""Judges the nonce audit of a test run (net/points/audit.h): for one key and nonce at most one ciphertext may ever leave (law 1).
 
 Agents wrote a row for each record they sealed and for each ownership they left, RAgent a row for each record it accepted. Errors:
   - one (key, nonce), two ciphertexts, one epoch;

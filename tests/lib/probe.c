@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 #include "proto/wire.h"
 

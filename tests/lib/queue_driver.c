@@ -10,10 +10,11 @@
 
 #include <jansson.h>
 
-#include "net/address.h"
-#include "net/fault.h"
-#include "net/log.h"
-#include "net/stream.h"
+#include "conf/smtpproxy.h"
+#include "net/points/fault.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
+#include "net/stream/stream.h"
 #include "smtpproxy/queue/queue.h"
 #include "tests/lib/queue_stats_json.h"
 

@@ -1,6 +1,7 @@
 /* queue_stats_json.c: what a queue counts, as JSON. */
 #include "tests/lib/queue_stats_json.h"
 
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "smtpproxy/queue/backup/backup.h"

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "net/log.h"
+#include "net/loop/worker.h"
+#include "net/report/log.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/counters.h"
 

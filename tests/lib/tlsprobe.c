@@ -27,10 +27,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
-#include "tests/lib/probe_args.h"
 #include "tests/lib/probe_answer.h"
+#include "tests/lib/probe_args.h"
 
 #define TIMEOUT_MS 10000
 #define TEXT_MAX   4096u /* of what was read, in an answer */

@@ -85,7 +85,7 @@ def upgrade(cluster, name):
 
 @contextlib.contextmanager
 def rules(cluster, *lines):
-    """Gives these fault rules (net/fault.h) to every daemon, for a while."""
+    """Gives these fault rules (net/points/fault.h) to every daemon, for a while."""
     cluster.allow_takeover()
     cluster.faults(*lines)
     cluster.settle_faults()

@@ -2,7 +2,7 @@
 handshake of which the client has seen nothing begins again elsewhere; later it works, or ends in an alert, a 502 or a reset, as the
 state allows; nothing hangs, nothing is left behind.
 
-A row is a named fault point (net/fault.c), the clients that reach it, and what may become of the client whose agent is hit there.
+A row is a named fault point (net/points/fault.c), the clients that reach it, and what may become of the client whose agent is hit there.
 Short runs take TLS 1.3 where the version makes no difference in kind; ./cssl test --full takes all."""
 
 import contextlib

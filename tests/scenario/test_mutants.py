@@ -1,4 +1,4 @@
-"""The scenarios of test_laws.py can fail: with a planted mistake (net/mutant.h) that breaks a law, the nonce audit fails and
+"""The scenarios of test_laws.py can fail: with a planted mistake (net/points/mutant.h) that breaks a law, the nonce audit fails and
 names the law. A mutant that the audit does not notice is a failure. CSSL_MUTANTS=all (`./cssl test --mutants`) runs all
 mutants; without it only the quickest run."""
 

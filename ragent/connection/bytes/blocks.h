@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 
 #define FINE_STEP      16u
 #define FINE_STEPS     64u /* up to 1 KiB */

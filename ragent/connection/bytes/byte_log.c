@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "ragent/keeper/slot_table.h"
 
 #define FIRST_LEN BLOCK_SMALLEST
 #define LATER_LEN SLABS_BLOCK_MAX

@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 #include "ragent/connection/bytes/blocks.h"
-#include "ragent/keeper/slot_table.h"
+
+struct slot_table;
 
 struct log_block {
 	struct log_block *next; /* NULL: this is the last one */

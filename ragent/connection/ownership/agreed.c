@@ -2,6 +2,7 @@
 #include "ragent/connection/ownership/agreed.h"
 
 #include "proto/error.h"
+#include "proto/sess_obj.h"
 
 int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
 	size_t alpn_len, struct agreed **out)

@@ -6,9 +6,10 @@
 
 #include <string.h>
 
+#include "proto/ids.h"
 #include "proto/ja4.h"
 #include "proto/link.pb-c.h"
-#include "proto/sess_obj.h"
+#include "proto/session_id.h"
 #include "ragent/connection/bytes/blocks.h"
 
 struct agreed {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "net/fault.h"
+#include "net/points/fault.h"
 #include "proto/error.h"
 
 void sealed_blob_drop(struct sealed_blob **place, struct blocks *from)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/sess_obj.h"
+#include "proto/ids.h"
 #include "proto/wire.h"
 
 #define OWNERSHIPS_KEPT   8192u /* for each worker */

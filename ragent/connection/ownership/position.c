@@ -1,7 +1,7 @@
 /* position.c: counts committed records. */
 #include "ragent/connection/ownership/position.h"
 
-#include "net/mutant.h"
+#include "net/points/mutant.h"
 #include "proto/error.h"
 
 #define SEQUENCE_END                                                                                                   \

@@ -5,6 +5,8 @@
  */
 #include "ragent/connection/revival/connection_fields.h"
 
+#include "ragent/connection/connection_preamble.h"
+
 /* Made anew, and why: home, next, prev (another worker's list); busy, connection (it is not compact at first);
  * compact_due, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
  * holding (counted again); later, fin (waiting messages are sent at once); discard_began_ms (that time begins

@@ -5,7 +5,6 @@
 #define CSSL_RAGENT_CONNECTION_FIELDS_H
 
 #include "proto/fields.h"
-#include "ragent/connection/connection_preamble.h"
 
 extern const struct field connection_rows[];
 extern const size_t connection_row_count;

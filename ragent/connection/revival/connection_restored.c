@@ -7,13 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/error_text.h"
-#include "net/mutant.h"
-#include "net/tcp_counts.h"
+#include "net/points/mutant.h"
+#include "net/report/error_text.h"
+#include "net/socket/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_owner.h"
 #include "ragent/connection/revival/connection_restoring.h"
+#include "ragent/connection/revival/revival.h"
 
 /* --- checks --- */
 

@@ -9,10 +9,9 @@
  */
 #include <stdlib.h>
 
-#include "net/container_of.h"
-#include "net/fault.h"
-#include "net/log.h"
-#include "net/tcp_counts.h"
+#include "net/memory/container_of.h"
+#include "net/points/fault.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_owner.h"
 #include "ragent/connection/revival/connection_restoring.h"

@@ -4,9 +4,8 @@
 #ifndef CSSL_RAGENT_CONNECTION_RESTORING_H
 #define CSSL_RAGENT_CONNECTION_RESTORING_H
 
-#include "net/tcp_counts.h"
+#include "net/socket/tcp_counts.h"
 #include "ragent/connection/connection_preamble.h"
-#include "ragent/connection/revival/revival.h"
 #include "ragent/connection/connection_saved.h"
 
 enum pass { PASS_OF_ACTIVE, PASS_OF_ALL };

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/mutant.h"
-#include "net/tcp_counts.h"
+#include "net/limits/admission.h"
+#include "net/points/mutant.h"
+#include "net/socket/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"

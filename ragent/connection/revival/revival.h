@@ -8,7 +8,6 @@
 #define CSSL_RAGENT_REVIVAL_H
 
 #include "proto/wire.h"
-#include "ragent/connection/connection.h"
 #include "ragent/connection/connection_home.h"
 
 /* --- a handover --- */

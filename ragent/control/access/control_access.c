@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "net/address.h"
-#include "net/log_pace.h"
+#include "net/report/log_pace.h"
+#include "net/socket/address.h"
 
 /* RFC 6454: the scheme, and then what Host has. Certificates come by TLS only. */
 static bool is_origin_of(const char *origin, const char *host)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "net/address.h"
-#include "net/admission.h"
+#include "net/limits/admission.h"
+#include "net/socket/address.h"
 
 /* A row says which addresses count together, and how often they may fail within a period. */
 static const struct width {

@@ -4,7 +4,7 @@
  * A source that failed too often has to wait before its unknown tokens are called that again: this slows down the
  * guessing, and its log lines. Known tokens are not asked to wait. Bounded memory: the source with the oldest failure
  * makes room. A source is an IPv4 address or an IPv6 /64, and each /48 has ADMISSION_OF_SITE times as many failures
- * (net/admission.h).
+ * (net/limits/admission.h).
  */
 #ifndef CSSL_RAGENT_CONTROL_GUARD_H
 #define CSSL_RAGENT_CONTROL_GUARD_H

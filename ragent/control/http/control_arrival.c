@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/endpoints.h"
-#include "net/log_pace.h"
-#include "net/watch.h"
+#include "net/loop/watch.h"
+#include "net/memory/container_of.h"
+#include "net/report/log_pace.h"
+#include "net/socket/address.h"
+#include "net/socket/endpoints.h"
 #include "proto/proxy_header.h"
 
 struct arrival {

@@ -1,4 +1,4 @@
-/* control_clients.c: see control_clients.h. net/http_loop.h runs libmicrohttpd. */
+/* control_clients.c: see control_clients.h. net/loop/http_loop.h runs libmicrohttpd. */
 #include "ragent/control/http/control_clients.h"
 
 #include <stdio.h>
@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/log_pace.h"
+#include "net/memory/container_of.h"
+#include "net/report/log_pace.h"
+#include "net/socket/address.h"
 
 #define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
 #define CLIENTS_CLOSING   64u           /* shut down to make room; libmicrohttpd has not noticed yet */

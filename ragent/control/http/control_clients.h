@@ -9,7 +9,7 @@
 #ifndef CSSL_RAGENT_CONTROL_CLIENTS_H
 #define CSSL_RAGENT_CONTROL_CLIENTS_H
 
-#include "net/http_loop.h"
+#include "net/loop/http_loop.h"
 #include "ragent/control/http/control_exchange.h"
 #include "ragent/counters.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "ragent/control/http/control_json.h"
 
 #define REASON_MAX 512u

@@ -20,9 +20,9 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
-#include "net/newcomers.h"
-#include "net/timer.h"
-#include "net/worker.h"
+#include "net/limits/newcomers.h"
+#include "net/loop/wheel.h"
+#include "net/loop/worker.h"
 #include "ragent/control/access/control_tokens.h"
 
 #define CONTROL_BODY_MAX         (64u * 1024u)

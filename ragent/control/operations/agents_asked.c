@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ragent/control/http/control_exchange.h"
+
 static void asked_free(struct agents_asked *a)
 {
 	for (unsigned i = 0; i < a->count; i++)

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/cipher_suite.h"
+#include "proto/sess_obj.h"
 #include "ragent/control/http/control_json.h"
 
 static const char *version_name(uint32_t version)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/heap_tide.h"
+#include "net/memory/heap_tide.h"
 
 #define ENDED_PREFIX   "ended_"
 #define PAUSE_PREFIX   "takeover_pause"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 
 static void gather_count(struct gather *g)
 {

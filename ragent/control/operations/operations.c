@@ -1,9 +1,10 @@
 /* operations.c: status, listeners, and whether RAgent is ready. */
 #include "ragent/control/operations/operations.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "net/limits/admission.h"
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/http/control_json.h"
 #include "ragent/dispatch/dispatch.h"
 

@@ -7,9 +7,12 @@
 #ifndef CSSL_RAGENT_OPERATIONS_H
 #define CSSL_RAGENT_OPERATIONS_H
 
-#include "net/address.h"
-#include "ragent/control/http/control_exchange.h"
+#include <jansson.h>
+
+#include "net/socket/address.h"
 #include "ragent/worker/ragent_worker.h"
+
+struct control_request;
 
 #define CONTROL_LIMIT_DEFAULT   100u
 #define CONTROL_LIMIT_MAX       1000u

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/http/control_json.h"
 #include "ragent/control/operations/agents_asked.h"
 #include "ragent/control/operations/control_answers.h"

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/http/control_json.h"
 #include "ragent/control/operations/agents_asked.h"
 #include "ragent/control/operations/control_answers.h"

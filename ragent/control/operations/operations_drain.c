@@ -2,7 +2,8 @@
  */
 #include <stdlib.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/http/control_json.h"
 #include "ragent/control/operations/gather.h"
 #include "ragent/control/operations/operations.h"

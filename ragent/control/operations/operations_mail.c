@@ -5,9 +5,10 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/stream.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/stream/stream.h"
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/http/control_json.h"
 #include "ragent/control/operations/operations.h"
 

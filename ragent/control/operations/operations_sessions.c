@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/http/control_json.h"
 #include "ragent/control/operations/agents_asked.h"
 #include "ragent/control/operations/control_answers.h"

@@ -5,6 +5,7 @@
 #ifndef CSSL_RAGENT_CONTROL_INPUT_H
 #define CSSL_RAGENT_CONTROL_INPUT_H
 
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/operations/operations.h"
 
 /* NULL: the query has no such name. */

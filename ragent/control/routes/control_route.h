@@ -4,6 +4,7 @@
 #ifndef CSSL_RAGENT_CONTROL_ROUTE_H
 #define CSSL_RAGENT_CONTROL_ROUTE_H
 
+#include "ragent/control/http/control_exchange.h"
 #include "ragent/control/operations/operations.h"
 
 /* The placeholders of a pattern. */

@@ -1,5 +1,4 @@
 /* routes_agents.c: what can be asked about agents, and of every process, and how its words are read. */
-#include "net/log.h"
 #include "ragent/control/routes/control_input.h"
 #include "ragent/control/routes/control_route.h"
 

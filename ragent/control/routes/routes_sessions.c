@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/cipher_suite.h"
+#include "proto/sess_obj.h"
 #include "ragent/control/routes/control_input.h"
 #include "ragent/control/routes/control_route.h"
 

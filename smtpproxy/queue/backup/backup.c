@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 
 #define TO(state) (1u << BACKUP_##state)
 

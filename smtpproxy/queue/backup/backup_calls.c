@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/log.h"
-#include "net/log_pace.h"
+#include "net/memory/container_of.h"
+#include "net/report/log.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "smtpproxy/queue/backup/functions.h"
 #include "smtpproxy/queue/backup/record.h"

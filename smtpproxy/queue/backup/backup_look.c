@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
-#include "smtpproxy/queue/backup/backup_calls.h"
+#include "net/report/log.h"
 #include "smtpproxy/queue/backup/functions.h"
 #include "smtpproxy/queue/backup/record.h"
 

@@ -2,9 +2,9 @@
  * reply to the file that asked. */
 #include <string.h>
 
-#include "net/container_of.h"
-#include "net/error_text.h"
-#include "net/log.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "smtpproxy/queue/backup/backup_calls.h"
 #include "smtpproxy/queue/backup/backup_look.h"
 #include "smtpproxy/queue/backup/functions.h"

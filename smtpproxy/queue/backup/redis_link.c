@@ -13,10 +13,11 @@
 
 #include <linux/sockios.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/error_text.h"
+#include "net/memory/container_of.h"
+#include "net/report/error_text.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 #define TAG_AUTH  UINT32_MAX
 #define PLAIN_MAX 16384u /* of a record (RFC 8446 5.1) */

@@ -1,7 +1,7 @@
 /* redis_link.h: one connection to a Redis (7.0 or later) or Valkey server: connect, AUTH, pipelined requests. A part of
  * its own, because it knows RESP and nothing of a queue. Replies
- * come in the order of the requests (RESP2). libhiredis parses them; net/stream.h moves the bytes, within TLS if the
- * login has a context for it.
+ * come in the order of the requests (RESP2). libhiredis parses them; net/stream/stream.h moves the bytes, within TLS if
+ * the login has a context for it.
  *
  * Embedded in its owner. All zero before redis_link_open(). Each open ends with exactly one on_lost; after it the owner
  * may open again or free.
@@ -9,15 +9,17 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_REDIS_LINK_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_REDIS_LINK_H
 
+#include <openssl/ssl.h>
+#include <openssl/types.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <hiredis/hiredis.h>
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 #include "smtpproxy/queue/backup/reply_room.h"
-#include "smtpproxy/tls/onward_tls.h"
 
+struct onward_tls;
 struct redis_link;
 
 struct redis_link_ops {

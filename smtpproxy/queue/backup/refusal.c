@@ -1,10 +1,11 @@
 /* refusal.c: the words for the log of what a server answers when it does not let the gateway in. */
 #include "smtpproxy/queue/backup/refusal.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 
 /* Instead of an answer to AUTH that no row has: "unknown command" repeats the password. */
 #define NOT_SHOWN "not shown, it may have the password"

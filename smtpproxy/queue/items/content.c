@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
+#include "smtpproxy/queue/items/seal.h"
 
 #define VERSION     1u
 #define SEALED_HEAD (SEAL_OVERHEAD - 16u) /* before the ciphertext */

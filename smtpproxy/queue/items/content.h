@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "smtpproxy/queue/items/item.h"
-#include "smtpproxy/queue/items/seal.h"
 
 struct seal;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/array.h"
-#include "net/container_of.h"
+#include "net/memory/array.h"
+#include "net/memory/container_of.h"
 #include "proto/error.h"
 
 #define MINUTE_US   60000000

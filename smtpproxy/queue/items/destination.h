@@ -9,7 +9,7 @@
 
 #include <sys/queue.h>
 
-#include "net/table.h"
+#include "net/memory/table.h"
 #include "smtpproxy/queue/items/item.h"
 
 #define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/secret.h"
+#include "net/memory/secret.h"
 #include "proto/datagram.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/object_memory.h"
 

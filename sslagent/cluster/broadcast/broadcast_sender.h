@@ -12,9 +12,12 @@
 #ifndef CSSL_SSLAGENT_BROADCAST_SENDER_H
 #define CSSL_SSLAGENT_BROADCAST_SENDER_H
 
-#include "proto/broadcast.pb-c.h"
-#include "sslagent/cluster/broadcast/sending_keys.h"
+#include <stddef.h>
+#include <stdint.h>
 
+#include "proto/broadcast.pb-c.h"
+
+struct sending_keys;
 struct broadcast_sender;
 
 #define BROADCAST_ALL (-1)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "net/table.h"
+#include "net/memory/table.h"
 #include "proto/datagram.h"
 
 #define KEYS_HELD 3u /* the old, the current, the next */

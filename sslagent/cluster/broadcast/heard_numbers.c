@@ -3,10 +3,9 @@
 
 #include <assert.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "net/array.h"
+#include "net/memory/array.h"
 
 static void numbers_remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 {

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/daemon.h"
-#include "net/log.h"
+#include "net/process/daemon.h"
+#include "net/report/log.h"
 #include "proto/error.h"
-#include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "proto/scratch.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/connections_seen.h"
 #include "sslagent/sessions/store.h"

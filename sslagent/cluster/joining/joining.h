@@ -15,6 +15,7 @@
 #ifndef CSSL_SSLAGENT_JOINING_H
 #define CSSL_SSLAGENT_JOINING_H
 
+#include "sslagent/cluster/broadcast/broadcast_receiver.h"
 #include "sslagent/cluster/peers/peers.h"
 
 struct connections_seen;

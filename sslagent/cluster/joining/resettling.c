@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "net/log.h"
-#include "proto/error.h"
+#include "net/report/log.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/store.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
-#include "net/mutant.h"
+#include "net/points/mutant.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/counters.h"

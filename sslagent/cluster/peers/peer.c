@@ -6,10 +6,12 @@
 #include <string.h>
 #include <uv.h>
 
-#include "net/error_text.h"
-#include "net/log.h"
+#include "net/report/error_text.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_receiver.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/counters.h"
 
 #define RETRY_SLOWEST_MS  250 /* a starting agent waits alone_after_ms for lower names */

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
+#include "proto/batch.h"
 #include "proto/error.h"
 #include "proto/scratch.h"
 #include "proto/wire.h"

@@ -11,13 +11,14 @@
 #ifndef CSSL_SSLAGENT_PEER_LINK_H
 #define CSSL_SSLAGENT_PEER_LINK_H
 
-#include "net/address.h"
-#include "net/stream.h"
-#include "net/timer.h"
-#include "proto/batch.h"
+#include "net/loop/wheel.h"
+#include "net/socket/address.h"
+#include "net/stream/stream.h"
 #include "proto/opening.h"
 #include "proto/peer.pb-c.h"
 #include "sslagent/cluster/peers/message_assembler.h"
+
+struct batch_cipher;
 
 #define PEER_LOST_MS        3000 /* a link silent for so long is gone */
 #define PEER_LINK_SILENT_MS 250  /* an accepted link waits so long for the first message */

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <uv.h>
 
-#include "net/fault.h"
+#include "net/points/fault.h"
 
 #define NANOSECONDS 1000000000
 #define DOUBTS_MAX  8 /* in 1.5 seconds: a busy agent has answered by then */

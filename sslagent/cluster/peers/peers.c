@@ -11,11 +11,12 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "net/listener.h"
-#include "net/log.h"
-#include "net/log_pace.h"
+#include "net/loop/listener.h"
+#include "net/report/log.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "proto/session_id.h"
+#include "sslagent/cluster/broadcast/peer_clock.h"
 #include "sslagent/counters.h"
 
 #define BACKLOG      1024 /* a full queue refuses agents, too */

@@ -12,14 +12,14 @@
 
 #include <stdatomic.h>
 
-#include "net/newcomers.h"
+#include "net/limits/newcomers.h"
 #include "proto/placement.h"
-#include "sslagent/cluster/broadcast/broadcast_receiver.h"
-#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/cluster/peers/peer_link.h"
 #include "sslagent/cluster/peers/peer_way.h"
 #include "sslagent/sessions/shelf.h"
 
+struct broadcast_receiver;
+struct sending_keys;
 struct listener;
 struct peer;
 

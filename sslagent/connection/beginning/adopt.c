@@ -9,14 +9,16 @@
 
 #include <sodium.h>
 
-#include "net/fault.h"
-#include "net/log_pace.h"
-#include "net/mutant.h"
+#include "net/points/fault.h"
+#include "net/points/mutant.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "proto/sealed_copy.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/beginning/recover.h"
 #include "sslagent/connection/connection_life.h"
+#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 

@@ -3,13 +3,17 @@
 #include "sslagent/connection/beginning/handshaking.h"
 
 #include <assert.h>
+#include <protobuf-c/protobuf-c.h>
 
-#include "net/fault.h"
-#include "net/log_pace.h"
+#include "net/points/fault.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
+#include "sslagent/tls/handshake.h"
 
 /* --- what comes of it --- */
 

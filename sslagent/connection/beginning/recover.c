@@ -14,11 +14,13 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
-#include "net/log_pace.h"
+#include "net/memory/container_of.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "sslagent/connection/beginning/recovery.h"
+#include "sslagent/connection/flow/between.h"
+#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"

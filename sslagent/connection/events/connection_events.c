@@ -2,10 +2,10 @@
  * this agent (connection_upward). The table in connection_reactions.c names the function that reacts.
  */
 
-#include "net/container_of.h"
-#include "net/fault.h"
-#include "net/log_pace.h"
-#include "net/prefetch.h"
+#include "net/memory/container_of.h"
+#include "net/memory/prefetch.h"
+#include "net/points/fault.h"
+#include "net/report/log_pace.h"
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/counters.h"
 

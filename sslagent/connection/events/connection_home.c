@@ -1,10 +1,10 @@
 /* connection_home.c: builds the objects that a worker's connections share, and takes them down. */
 #include "sslagent/connection/connection_home.h"
 
-#include "net/container_of.h"
-#include "net/handshake_limit.h"
-#include "net/log.h"
-#include "net/secret_heap.h"
+#include "net/limits/handshake_limit.h"
+#include "net/memory/container_of.h"
+#include "net/memory/secret_heap.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend_pool.h"
 #include "sslagent/connection/connection_events.h"

@@ -6,7 +6,9 @@
 #include "sslagent/connection/beginning/handshaking.h"
 #include "sslagent/connection/beginning/recover.h"
 #include "sslagent/connection/flow/flow.h"
+#include "sslagent/connection/leaving/hand_off.h"
 #include "sslagent/connection/leaving/move.h"
+#include "sslagent/connection/leaving/settle.h"
 #include "sslagent/connection/succession.h"
 
 static void ignore(struct connection *c, struct connection_event *e)

@@ -6,10 +6,10 @@
 
 #include <arpa/inet.h>
 
-#include "net/fault.h"
+#include "net/points/fault.h"
 #include "sslagent/connection/flow/consumed.h"
-#include "sslagent/connection/succession.h"
 #include "sslagent/connection/flow/words.h"
+#include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 
 /* --- who owns it --- */

@@ -3,6 +3,9 @@
  */
 #include "sslagent/connection/flow/flow.h"
 
+#include "net/report/log.h"
+#include "sslagent/connection/flow/between.h"
+#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/sealing.h"
 
 static size_t flow_seal(struct connection *c, const uint8_t *data, size_t len)

@@ -5,8 +5,6 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_FLOW_H
 #define CSSL_SSLAGENT_CONNECTION_FLOW_H
 
-#include "sslagent/connection/flow/between.h"
-#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/from_client.h"
 #include "sslagent/connection/flow/words.h"
 

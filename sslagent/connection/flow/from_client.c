@@ -4,8 +4,8 @@
  */
 #include "sslagent/connection/flow/from_client.h"
 
-#include "net/fault.h"
-#include "net/log_pace.h"
+#include "net/points/fault.h"
+#include "net/report/log_pace.h"
 #include "sslagent/connection/flow/between.h"
 #include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/words.h"

@@ -3,9 +3,10 @@
  */
 #include "sslagent/connection/flow/sealing.h"
 
-#include "net/fault.h"
-#include "net/mutant.h"
+#include "net/points/fault.h"
+#include "net/points/mutant.h"
 #include "sslagent/connection/connection_life.h"
+#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"

@@ -6,8 +6,8 @@
  */
 #include "sslagent/connection/flow/words.h"
 
-#include "net/fault.h"
-#include "net/log_pace.h"
+#include "net/points/fault.h"
+#include "net/report/log_pace.h"
 #include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/sealing.h"
 #include "sslagent/connection/succession.h"

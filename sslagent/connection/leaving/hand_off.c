@@ -3,8 +3,11 @@
 
 #include <assert.h>
 
-#include "net/fault.h"
-#include "net/mutant.h"
+#include "net/points/fault.h"
+#include "net/points/mutant.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/connection_life.h"
+#include "sslagent/connection/conversation.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 

@@ -2,7 +2,7 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_HAND_OFF_H
 #define CSSL_SSLAGENT_CONNECTION_HAND_OFF_H
 
-#include "sslagent/connection/connection_life.h"
+#include "sslagent/connection/connection.h"
 
 /* The next owner: an agent now, or any agent when the client's next record comes. */
 enum heir { HEIR_NOW, HEIR_AT_WAKE };

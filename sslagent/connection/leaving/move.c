@@ -7,10 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net/container_of.h"
-#include "net/fault.h"
+#include "net/memory/container_of.h"
+#include "net/points/fault.h"
 #include "proto/error.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/flow/between.h"
+#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
+#include "sslagent/connection/leaving/hand_off.h"
+#include "sslagent/connection/leaving/settle.h"
 #include "sslagent/connection/succession.h"
 #include "sslagent/counters.h"
 

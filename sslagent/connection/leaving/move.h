@@ -4,8 +4,7 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_MOVE_H
 #define CSSL_SSLAGENT_CONNECTION_MOVE_H
 
-#include "sslagent/connection/leaving/hand_off.h"
-#include "sslagent/connection/leaving/settle.h"
+#include "sslagent/connection/connection_events.h"
 
 connection_reaction move_order;   /* OWNER */
 connection_reaction move_passing; /* PASSING: all that may end this state */

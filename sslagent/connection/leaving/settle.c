@@ -6,9 +6,10 @@
 
 #include <stdlib.h>
 
-#include "net/container_of.h"
-#include "net/fault.h"
+#include "net/memory/container_of.h"
+#include "net/points/fault.h"
 #include "proto/error.h"
+#include "sslagent/connection/flow/consumed.h"
 #include "sslagent/connection/flow/flow.h"
 #include "sslagent/connection/leaving/hand_off.h"
 

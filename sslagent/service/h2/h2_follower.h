@@ -13,7 +13,7 @@
 #ifndef CSSL_SSLAGENT_H2_FOLLOWER_H
 #define CSSL_SSLAGENT_H2_FOLLOWER_H
 
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 #include "sslagent/service/h2/h2_frames.h"
 #include "sslagent/service/h2/h2_streams.h"
 #include "sslagent/service/service.h"

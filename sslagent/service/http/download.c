@@ -9,7 +9,6 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
-#include "sslagent/service/http/message_head.h"
 
 /* --- response heads --- */
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/slabs.h"
+#include "net/memory/slabs.h"
 #include "sslagent/service/http/delivered.h"
 #include "sslagent/service/http/http_parser.h"
 #include "sslagent/service/service.h"

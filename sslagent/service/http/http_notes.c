@@ -11,7 +11,6 @@
 #include "proto/error.h"
 #include "sslagent/service/http/download.h"
 #include "sslagent/service/http/http_follower.h"
-#include "sslagent/service/service_ops.h"
 
 struct recall {
 	struct service_recall progress; /* first */

@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "proto/error.h"
 #include "sslagent/service/http/loose_end.h"
 

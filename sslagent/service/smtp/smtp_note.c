@@ -9,6 +9,7 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
+#include "smtp/command.h"
 
 #define NOTE_VERSION 1u
 #define RECORD_BITS  34u

@@ -10,7 +10,7 @@
 #ifndef CSSL_SSLAGENT_SMTP_NOTE_H
 #define CSSL_SSLAGENT_SMTP_NOTE_H
 
-#include "smtp/command.h"
+#include "smtp/domain.h"
 #include "smtp/ehlo.h"
 #include "smtp/tx_name.h"
 

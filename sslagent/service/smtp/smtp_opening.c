@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/log_pace.h"
+#include "net/report/log_pace.h"
 #include "sslagent/service/smtp/smtp_session.h"
 
 enum step { STEP_DONE, STEP_WAITS };

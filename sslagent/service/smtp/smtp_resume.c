@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log_pace.h"
+#include "net/report/log_pace.h"
 #include "proto/error.h"
 #include "smtp/reply_write.h"
 #include "sslagent/counters.h"
+#include "sslagent/service/service.h"
 #include "sslagent/service/smtp/smtp_session.h"
 
 /* --- what is there to go on with --- */

@@ -9,6 +9,7 @@
 
 #include "proto/error.h"
 #include "smtp/reply_write.h"
+#include "sslagent/service/service.h"
 
 /* Commands that a client in TLS may not send to a server that trusts us. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {

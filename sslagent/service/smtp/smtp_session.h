@@ -13,8 +13,8 @@
 #define CSSL_SSLAGENT_SMTP_SESSION_H
 
 #include "conf/conf.h"
+#include "proto/ids.h"
 #include "smtp/relay.h"
-#include "sslagent/service/service.h"
 #include "sslagent/service/smtp/smtp_note.h"
 #include "sslagent/service/smtp/smtp_pieces.h"
 #include "sslagent/service/smtp/smtp_rehearsal.h"

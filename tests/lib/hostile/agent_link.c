@@ -7,16 +7,18 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
-#include "net/address.h"
-#include "net/container_of.h"
-#include "net/framed.h"
-#include "net/streams.h"
-#include "net/timer.h"
+#include "net/loop/timer.h"
+#include "net/loop/wheel.h"
+#include "net/memory/container_of.h"
+#include "net/socket/address.h"
+#include "net/stream/framed.h"
+#include "net/stream/streams.h"
 #include "proto/end_reason.h"
 
 #define PING_MS  100u

@@ -5,7 +5,7 @@
 #define CSSL_TESTS_HOSTILE_AGENT_LINK_H
 
 #include "conf/conf.h"
-#include "net/worker.h"
+#include "net/loop/worker.h"
 #include "proto/frame.h"
 #include "proto/link.pb-c.h"
 

@@ -6,8 +6,8 @@
 
 #include <sodium.h>
 
-#include "net/audit.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
+#include "net/points/audit.h"
 #include "proto/tls_record.h"
 
 static struct held_client *of_stream(struct stream *s)

@@ -4,8 +4,8 @@
 #ifndef CSSL_TESTS_HOSTILE_HELD_CLIENT_H
 #define CSSL_TESTS_HOSTILE_HELD_CLIENT_H
 
-#include "net/endpoints.h"
-#include "net/stream.h"
+#include "net/socket/endpoints.h"
+#include "net/stream/stream.h"
 #include "ragent/connection/ownership/position.h"
 #include "tests/lib/hostile/agent_link.h"
 

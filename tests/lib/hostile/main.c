@@ -31,10 +31,10 @@
 #include <netinet/in.h>
 #include <sodium.h>
 
-#include "net/fault.h"
-#include "net/listener.h"
-#include "net/log.h"
-#include "net/watch.h"
+#include "net/loop/listener.h"
+#include "net/loop/watch.h"
+#include "net/points/fault.h"
+#include "net/report/log.h"
 #include "tests/lib/hostile/misuse.h"
 
 #define LINE_MAX_LEN 65536u

@@ -8,9 +8,10 @@
 
 #include <sodium.h>
 
-#include "net/audit.h"
-#include "net/container_of.h"
-#include "net/timer.h"
+#include "net/loop/timer.h"
+#include "net/loop/wheel.h"
+#include "net/memory/container_of.h"
+#include "net/points/audit.h"
 #include "proto/end_reason.h"
 
 #define ANSWER_MS 1000u

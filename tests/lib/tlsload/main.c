@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "bench/server/pattern.h"
-#include "net/container_of.h"
+#include "net/memory/container_of.h"
 #include "tests/lib/tlsload/group.h"
 
 #define TURN_MS      2

@@ -1,6 +1,7 @@
 /* test_files.c: facts of the files a cluster file names; the example is complete and good. */
 #include <grp.h>
 #include <pwd.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "conf/conf.h"

@@ -1,5 +1,6 @@
 /* test_key_file.c: facts of key files: their permissions, their contents, the messages. */
 #include <sodium.h>
+#include <sys/types.h>
 
 #include "conf/conf.h"
 #include "proto/agents_key.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "conf/value.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 #include "tests/unit/conf/facts.h"
 #include "tests/unit/unit.h"

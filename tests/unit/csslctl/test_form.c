@@ -1,4 +1,5 @@
 /* test_form.c: facts of an argument that can be checked alone. */
+#include <stddef.h>
 #include <string.h>
 
 #include "csslctl/form.h"

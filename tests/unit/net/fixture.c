@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 
 struct worker *w;
 static char dir[64];

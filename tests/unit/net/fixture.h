@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "net/worker.h"
+#include "net/loop/worker.h"
 
 /* Ends a wait that would never end; no test depends on its length. */
 #define WAIT_LIMIT_MS 20000u

@@ -3,7 +3,7 @@
 #define CSSL_TESTS_NET_OWNER_H
 
 #include "fixture.h"
-#include "net/stream.h"
+#include "net/stream/stream.h"
 
 enum owner_event { OWNER_DATA, OWNER_END, OWNER_WRITTEN, OWNER_CONNECTED, OWNER_FLUSH, OWNER_FD, OWNER_EVENTS };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "net/fault.h"
+#include "net/points/fault.h"
 #include "rules.h"
 
 void rules_write(const char *text)

@@ -12,8 +12,9 @@
 
 #include <sodium.h>
 
-#include "net/address.h"
-#include "net/log.h"
+#include "net/limits/admission.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 #include "ragent/keeper/notes.h"
 #include "ragent/link/link_internal.h"
 

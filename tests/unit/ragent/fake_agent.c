@@ -7,10 +7,10 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
-#include "net/address.h"
-#include "net/framed.h"
-#include "net/listener.h"
+#include "net/loop/listener.h"
+#include "net/memory/container_of.h"
+#include "net/socket/address.h"
+#include "net/stream/framed.h"
 #include "tests/unit/net/fixture.h"
 
 struct fake_link {

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/connection/revival/revival.h"
+#include "net/limits/admission.h"
+#include "net/loop/dormant.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/revival/revival.h"
 
 /* AddressSanitizer's, if it is there. */
 void __asan_unpoison_memory_region(void const volatile *at, size_t len) __attribute__((weak));

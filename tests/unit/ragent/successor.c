@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/listener.h"
+#include "net/limits/admission.h"
+#include "net/loop/listener.h"
 #include "proto/error.h"
 
 /* Those of this test, and the worker with which it began. */

@@ -2,6 +2,7 @@
 #ifndef CSSL_TESTS_REVOKE_WHAT_H
 #define CSSL_TESTS_REVOKE_WHAT_H
 
+#include "proto/scratch.h"
 #include "sslagent/sessions/tombstones.h"
 
 /* REVOKE(REVOKE_FAMILY, .family_id = bytes_of(family, FAMILY_ID_LEN)) */

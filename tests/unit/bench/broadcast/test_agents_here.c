@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "bench/broadcast/agents_here.h"
-#include "net/fault.h"
+#include "net/points/fault.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

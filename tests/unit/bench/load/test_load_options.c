@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/load/load_options.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "bench/load/source_range.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

@@ -4,7 +4,7 @@
 
 #include "bench/mail/sink_options.h"
 #include "bench/mail/source_options.h"
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

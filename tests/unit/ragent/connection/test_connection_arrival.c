@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/limits/admission.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/discard.h"
-#include "net/stream.h"
+#include "net/socket/discard.h"
+#include "net/stream/stream.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/limits/admission.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/ragent/talk.h"
 #include "tests/unit/unit.h"

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/daemon.h"
+#include "net/process/daemon.h"
 #include "ragent/keeper/leftovers.h"
 #include "ragent/keeper/slot_table.h"
 #include "tests/unit/net/fixture.h"

@@ -1,5 +1,7 @@
 /* test_suspects.c: facts of sources that crash RAgent. */
-#include "net/admission.h"
+#include <stddef.h>
+
+#include "net/limits/admission.h"
 #include "ragent/keeper/suspects.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "tests/unit/proto/suite.h"
 
 static const struct key_ring ring = { .count = 1, .keys = { { .id = "1" } } };

@@ -3,7 +3,8 @@
 #ifndef CSSL_TESTS_UNIT_RAGENT_ROOT_OBJECT_H
 #define CSSL_TESTS_UNIT_RAGENT_ROOT_OBJECT_H
 
-#include "net/address.h"
+#include "net/socket/address.h"
+#include "ragent/process/ragent.h"
 #include "ragent/process/ragent_internal.h"
 #include "tests/unit/net/fixture.h"
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "ragent/process/privileges.h"
 #include "tests/unit/net/fixture.h"

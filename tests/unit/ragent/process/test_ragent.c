@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "net/limits/admission.h"
+#include "net/loop/timer.h"
 #include "root_object.h"
 #include "tests/unit/unit.h"
 

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "net/limits/admission.h"
+#include "net/loop/timer.h"
 #include "ragent/connection/connection_home.h"
 #include "root_object.h"
 #include "tests/unit/unit.h"

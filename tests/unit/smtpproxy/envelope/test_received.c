@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

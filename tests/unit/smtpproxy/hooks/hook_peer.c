@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "smtpproxy/hooks/call.h"
 
 struct hooks hooks;

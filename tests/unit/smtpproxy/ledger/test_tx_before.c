@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "smtpproxy/ledger/tx_message.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

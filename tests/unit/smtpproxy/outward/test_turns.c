@@ -1,6 +1,7 @@
 /* test_turns.c: facts about the order in which senders get their turns. */
 #include "smtpproxy/outward/turns.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/queue/queue_servers.h"
 #include "tests/unit/unit.h"

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/limits/admission.h"
+#include "net/report/log.h"
+#include "smtpproxy/events/event_log.h"
+#include "smtpproxy/ledger/tx_before.h"
+#include "smtpproxy/policy/destination_rules.h"
 #include "tests/unit/smtpproxy/hooks/milter_peer.h"
 
 struct sender_home home;

@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include "net/limits/admission.h"
 #include "session_peers.h"
+#include "smtpproxy/policy/destination_rules.h"
 #include "tests/unit/unit.h"
 
 #define OFFERS "250-PIPELINING\r\n250 ENHANCEDSTATUSCODES\r\n"

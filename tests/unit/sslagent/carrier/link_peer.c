@@ -5,6 +5,8 @@
 
 #include "tests/unit/sslagent/carrier/link_peer.h"
 
+#include "proto/scratch.h"
+
 struct peer p, q;
 
 int agent_leaves;

@@ -3,6 +3,8 @@
 #ifndef CSSL_TESTS_UNIT_SSLAGENT_CARRIER_LINK_PEER_H
 #define CSSL_TESTS_UNIT_SSLAGENT_CARRIER_LINK_PEER_H
 
+#include <protobuf-c/protobuf-c.h>
+
 #include "proto/frame.h"
 #include "sslagent/carrier/carrier_home.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/scratch.h"
 #include "sslagent/carrier/link.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/scratch.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"

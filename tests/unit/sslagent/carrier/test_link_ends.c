@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/scratch.h"
 #include "sslagent/carrier/link.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"

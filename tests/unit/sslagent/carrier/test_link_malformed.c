@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/scratch.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"
 

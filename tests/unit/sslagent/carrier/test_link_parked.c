@@ -3,8 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 #include "proto/error.h"
+#include "proto/scratch.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"

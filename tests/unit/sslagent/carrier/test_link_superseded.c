@@ -4,7 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include "net/stream.h"
+#include "net/stream/stream.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
@@ -88,8 +88,8 @@ START_TEST(a_link_lives_without_a_network_for_less_than_lost)
 	set_lost_ms((uint32_t)lost_ms);
 	open_peers();
 	peer_over = OVER_UNIX;
-	ck_assert_int_eq(getsockopt(stream_fd(&carriers.links->framed.stream), IPPROTO_TCP, TCP_USER_TIMEOUT,
-				 &limit_ms, &len),
+	ck_assert_int_eq(
+		getsockopt(stream_fd(&carriers.links->framed.stream), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, &len),
 		0);
 	ck_assert_int_gt(limit_ms, 0);
 	ck_assert_int_lt(limit_ms, lost_ms - lost_ms / 10);

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/worker.h"
+#include "net/loop/worker.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"

@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "net/address.h"
+#include "net/loop/worker.h"
+#include "net/socket/address.h"
 
 #define WAIT_MS 10000
 

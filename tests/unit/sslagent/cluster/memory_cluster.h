@@ -5,6 +5,7 @@
 
 #include <check.h>
 
+#include "sslagent/tls/tls_contexts.h"
 #include "tests/lib/memory_agent.h"
 
 static struct test_pki pki;

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/sslagent/cluster/cluster_fixture.h"
-#include "tests/unit/unit.h"
-#include "net/log.h"
+#include "net/report/log.h"
 #include "proto/error.h"
+#include "tests/unit/sslagent/cluster/cluster_fixture.h"
 #include "tests/unit/sslagent/revoke_what.h"
+#include "tests/unit/unit.h"
 
 static struct test_cluster t;
 

@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/report/log.h"
+#include "proto/error.h"
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
 #include "tests/unit/unit.h"
-#include "net/log.h"
-#include "proto/error.h"
 
 static struct test_cluster t;
 

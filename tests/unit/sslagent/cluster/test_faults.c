@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/sslagent/revoke_what.h"
+#include "net/points/fault.h"
+#include "net/report/log.h"
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
+#include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/unit.h"
-#include "net/fault.h"
-#include "net/log.h"
 
 static struct test_cluster t;
 static char rules_path[64];

@@ -6,8 +6,8 @@
 
 #include <sodium.h>
 
-#include "net/address.h"
-#include "net/log.h"
+#include "net/report/log.h"
+#include "net/socket/address.h"
 #include "sslagent/tls/tls_contexts.h"
 #include "tests/lib/test_pki.h"
 

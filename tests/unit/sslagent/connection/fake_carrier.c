@@ -7,9 +7,10 @@
 
 #include <sodium.h>
 
-#include "net/audit.h"
+#include "net/points/audit.h"
 #include "proto/error.h"
 #include "ragent/connection/ownership/position.h"
+#include "sslagent/tls/tls_contexts.h"
 
 static struct fake_carrier *of(struct carrier *carrier)
 {

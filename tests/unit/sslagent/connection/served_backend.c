@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"

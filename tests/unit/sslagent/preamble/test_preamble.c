@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
 #include "proto/frame.h"
 #include "sslagent/counters.h"
 #include "sslagent/preamble/preamble.h"

@@ -2,10 +2,12 @@
 #include <sodium.h>
 
 #include "proto/error.h"
-#include "tests/unit/sslagent/sessions/session_maker.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/session_listing.h"
+#include "sslagent/sessions/store.h"
+#include "sslagent/sessions/tombstones.h"
 #include "tests/unit/net/fixture.h"
+#include "tests/unit/sslagent/sessions/session_maker.h"
 #include "tests/unit/unit.h"
 
 #define STORE_BYTES (64u * 1024u * 1024u)

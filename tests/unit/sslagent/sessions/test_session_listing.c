@@ -4,12 +4,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "proto/error.h"
-#include "tests/unit/sslagent/sessions/session_maker.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/session_listing.h"
+#include "sslagent/sessions/store.h"
 #include "tests/unit/sslagent/revoke_what.h"
+#include "tests/unit/sslagent/sessions/session_maker.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 

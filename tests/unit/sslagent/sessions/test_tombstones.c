@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "proto/sess_obj.h"
 #include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "conf/memory.h"
+#include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "conf/memory.h"
-#include "net/secret_heap.h"
+#include "net/memory/secret_heap.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/lib/page_flags.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"

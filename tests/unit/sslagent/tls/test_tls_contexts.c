@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/report/log.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/tls_contexts_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "ragent/connection/bytes/byte_log.h"
+#include "ragent/keeper/slot_table.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "proto/sess_obj.h"
 #include "ragent/connection/ownership/agreed.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

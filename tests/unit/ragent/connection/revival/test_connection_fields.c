@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/limits/admission.h"
 #include "proto/error.h"
 #include "ragent/connection/revival/connection_fields.h"
 #include "tests/unit/ragent/successor.h"

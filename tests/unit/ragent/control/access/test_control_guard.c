@@ -2,8 +2,8 @@
 #include <check.h>
 #include <stdio.h>
 
-#include "net/address.h"
-#include "net/admission.h"
+#include "net/limits/admission.h"
+#include "net/socket/address.h"
 #include "ragent/control/access/control_guard.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

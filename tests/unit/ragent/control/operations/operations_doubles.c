@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ragent/control/http/control_exchange.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 struct answers_noted got;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "ragent/control/operations/control_answers.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

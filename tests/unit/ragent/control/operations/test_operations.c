@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/limits/admission.h"
 #include "ragent/control/operations/operations.h"
 #include "tests/unit/ragent/control/operations/operations_doubles.h"
 #include "tests/unit/ragent/dispatcher.h"

@@ -1,5 +1,5 @@
 /* test_operations_levels.c: facts of the log level of all processes. */
-#include "net/log.h"
+#include "net/report/log.h"
 #include "tests/unit/ragent/control/operations/operations_doubles.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/address.h"
+#include "net/socket/address.h"
 #include "tests/unit/ragent/control/control_fixture.h"
 #include "tests/unit/unit.h"
 

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "smtpproxy/queue/items/content.h"
+#include "smtpproxy/queue/items/seal.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "smtpproxy/queue/items/decided.h"
+#include "smtpproxy/queue/items/seal.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -6,6 +6,7 @@
 
 #include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/cluster/broadcast/broadcast_sender.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "tests/unit/unit.h"
 
 #define AGENTS   4u

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 
 #define WHEEL        4096u
 #define HEARTBEAT_MS 100

@@ -3,7 +3,8 @@
 
 #include <check.h>
 
-#include "net/log.h"
+#include "net/report/log.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/sessions/connections_seen.h"
 #include "sslagent/sessions/live_table.h"
 #include "sslagent/sessions/store.h"

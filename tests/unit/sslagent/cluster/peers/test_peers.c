@@ -7,9 +7,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "net/log.h"
-#include "net/worker.h"
+#include "net/loop/worker.h"
+#include "net/report/log.h"
 #include "sslagent/cluster/broadcast/broadcast_message.h"
+#include "sslagent/cluster/broadcast/broadcast_receiver.h"
+#include "sslagent/cluster/broadcast/sending_keys.h"
 #include "sslagent/cluster/peers/peers.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "proto/error.h"
+#include "proto/scratch.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
 #include "tests/unit/unit.h"
 

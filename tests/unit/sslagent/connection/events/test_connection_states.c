@@ -1,6 +1,7 @@
 /* test_connection_states.c: the states of an agent's connection agree with their drawing, and the table of events says
  * something about every event in every state. */
 #include <signal.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,6 +2,7 @@
  * is answered here, everything later there. */
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"

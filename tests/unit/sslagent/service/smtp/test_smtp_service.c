@@ -4,6 +4,7 @@
 
 #include <sodium.h>
 
+#include "smtp/command.h"
 #include "sslagent/service/smtp/smtp_note.h"
 #include "tests/unit/sslagent/service/smtp/smtp_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
