@@ -1,7 +1,6 @@
 /* complaints.h: collects the faults of a configuration file, so that one run shows all.
  * One line each: `file:line: key 'x': found 'y', expected z`. */
-#ifndef CSSL_CONF_COMPLAINTS_H
-#define CSSL_CONF_COMPLAINTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void nearest_try(struct nearest *n, const char *word);
 
 /* NULL: none is near. */
 const char *nearest_found(const struct nearest *n);
-
-#endif

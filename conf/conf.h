@@ -5,8 +5,7 @@
  * Loading checks all that needs no network: unknown keys, values, references between parts, missing files, and keys
  * that others can read. Errors: `file:line: key 'x': found 'y', expected z`.
  */
-#ifndef CSSL_CONF_CONF_H
-#define CSSL_CONF_CONF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -318,5 +317,3 @@ uint32_t conf_ragent_hang_ms(const struct conf_ragent *r);
 const struct conf_listener *conf_listener_find(const struct conf *c, const char *name);
 const struct conf_backend *conf_backend_find(const struct conf *c, const char *name);
 const struct conf_certificate *conf_certificate_find(const struct conf *c, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* key_file.h: opens files of secrets, and refuses those that others can read. */
-#ifndef CSSL_CONF_KEY_FILE_H
-#define CSSL_CONF_KEY_FILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ enum key_file_kind {
 /* Open the file. Returns its descriptor, or CSSL_E_CONFIG if it is missing, not a regular file, or open to
  * others; @why then tells what was found, what was expected, and the remedy. */
 int key_file_open(const char *path, enum key_file_kind kind, char *why, size_t why_cap);
-
-#endif

@@ -1,6 +1,5 @@
 /* load.h: turns a file into a C object, by a schema. Each fault makes a line in @error, each scalar a mark. */
-#ifndef CSSL_CONF_LOAD_H
-#define CSSL_CONF_LOAD_H
+#pragma once
 
 #include "conf/schema.h"
 
@@ -13,5 +12,3 @@ int load_text(const struct schema_map *map, size_t size, const char *text, size_
 int load_file(const struct schema_map *map, size_t size, const char *path, void *out, char *error, size_t error_cap);
 /* NULL is legal. */
 void load_free(const struct schema_map *map, void *object);
-
-#endif

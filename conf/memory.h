@@ -6,8 +6,7 @@
  * bytes that it keeps are there up to three times for a moment. Sessions and connections of other agents have their own
  * limits (store, broadcast).
  */
-#ifndef CSSL_CONF_MEMORY_H
-#define CSSL_CONF_MEMORY_H
+#pragma once
 
 #include "conf/conf.h"
 
@@ -57,5 +56,3 @@ void memory_print(const struct conf *c, FILE *out);
 
 /* The part of limits.kept for parts of records on one worker. */
 uint64_t memory_for_partials(const struct conf_limits *l, unsigned workers);
-
-#endif

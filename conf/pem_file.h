@@ -1,7 +1,6 @@
 /* pem_file.h: opens PEM files (RFC 7468), and says why one is of no use: what was found, what was expected, and the
  * remedy. Texts never quote a file. */
-#ifndef CSSL_CONF_PEM_FILE_H
-#define CSSL_CONF_PEM_FILE_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, 
  * behind the name of the configuration's key. */
 int pem_file_use(SSL_CTX *tls, const char *key, const char *path, enum pem_kind kind,
 	int (*use)(SSL_CTX *tls, const char *path), char *why, size_t why_cap);
-
-#endif

@@ -1,6 +1,5 @@
 /* program.h: a program's command line as one table, for getopt, for --help and for the manual page. */
-#ifndef CSSL_CONF_PROGRAM_H
-#define CSSL_CONF_PROGRAM_H
+#pragma once
 
 #include <stdio.h>
 
@@ -53,5 +52,3 @@ void roff_text(const char *text, enum roff_place at, FILE *out);
 void roff_line(const char *text, FILE *out);
 /* The name of a tagged paragraph: "--config FILE" with the one in bold, the other (or NULL) in italics. */
 void roff_tag(const char *bold, const char *italic, FILE *out);
-
-#endif

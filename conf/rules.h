@@ -1,7 +1,6 @@
 /* rules.h: rules between the keys of one map of the cluster file. The loader calls them through the schema if all
  * values of the map are good. @object is the map's struct. */
-#ifndef CSSL_CONF_RULES_H
-#define CSSL_CONF_RULES_H
+#pragma once
 
 #include "conf/complaints.h"
 #include "conf/tree.h"
@@ -15,5 +14,3 @@ void rules_direct(struct complaints *c, const struct node *map, const void *obje
 void rules_listener(struct complaints *c, const struct node *map, const void *object); /* struct conf_listener */
 void rules_smtp(struct complaints *c, const struct node *map, const void *object);     /* struct conf_smtp */
 void rules_tls(struct complaints *c, const struct node *map, const void *object);      /* struct conf_tls */
-
-#endif

@@ -1,7 +1,6 @@
 /* schema.h: the keys of a cluster file as tables, one row for each key. Loading, freeing, messages and the manual
  * (--help-config) all use these rows. */
-#ifndef CSSL_CONF_SCHEMA_H
-#define CSSL_CONF_SCHEMA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -83,5 +82,3 @@ const char *schema_nearest(const struct schema_map *map, const char *key);
 
 /* Free the memory of the rows' fields, not @object itself. */
 void schema_free(const struct schema_map *map, void *object);
-
-#endif

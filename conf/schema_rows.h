@@ -1,6 +1,5 @@
 /* schema_rows.h: macros and words that all tables of keys use: how a row names its field, units, and words. */
-#ifndef CSSL_CONF_SCHEMA_ROWS_H
-#define CSSL_CONF_SCHEMA_ROWS_H
+#pragma once
 
 #include "conf/schema.h"
 
@@ -63,5 +62,3 @@ extern const struct schema_word schema_some_tls_words[];
 
 /* Expected of a pattern of domains. */
 #define SCHEMA_DOMAIN "a domain, as example.org, or *.example.org for its subdomains"
-
-#endif

@@ -4,8 +4,7 @@
  * A conversation that its service no longer understands has the traits of tcp from then on. Only the agent knows that;
  * RAgent goes by the listener.
  */
-#ifndef CSSL_CONF_SERVICE_TRAITS_H
-#define CSSL_CONF_SERVICE_TRAITS_H
+#pragma once
 
 /* May a connection be without an owner while everything that was asked is answered? Not where the backend may speak
  * without being asked, nor where no other backend connection can go on with the conversation. */
@@ -97,5 +96,3 @@ extern const struct service_traits service_traits[CONF_SERVICE_COUNT];
 const char *service_protocol(enum conf_service service);
 /* The row of CONF_SERVICE_ALPN, ended by NULL. Never NULL itself. */
 const char *const *service_alpn(enum conf_service service);
-
-#endif

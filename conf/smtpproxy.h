@@ -1,7 +1,6 @@
 /* smtpproxy.h: the configuration file of smtpproxy as C values. It is a file of its own: its keys are in smtpproxy.c.
  */
-#ifndef CSSL_CONF_SMTPPROXY_H
-#define CSSL_CONF_SMTPPROXY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -215,5 +214,3 @@ void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out);
 
 /* Every key, with its help. */
 void conf_smtpproxy_help_print(FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* start.h: the first steps of a daemon. Each prints what failed to standard error. */
-#ifndef CSSL_CONF_START_H
-#define CSSL_CONF_START_H
+#pragma once
 
 #include "conf/conf.h"
 
@@ -11,5 +10,3 @@ int start_protected(const char *program);
 struct conf *start_load(const char *path, enum conf_reader tier);
 /* Open the logs. @node NULL: the program has no names of nodes. @access NULL: no access log of its own. 0 or -1. */
 int start_log(const char *program, const char *node, const struct conf_log *log, const char *access);
-
-#endif

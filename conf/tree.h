@@ -1,7 +1,6 @@
 /* tree.h: a YAML document as a tree that remembers lines. Only scalars, lists and maps; an anchor, alias, tag or second
  * document is a complaint. Depth and size are bounded. */
-#ifndef CSSL_CONF_TREE_H
-#define CSSL_CONF_TREE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ unsigned node_line(const struct node *map, const char *key);
 
 /* "a list", "a map", "nothing": for complaints. */
 const char *node_kind_text(enum node_kind k);
-
-#endif

@@ -1,6 +1,5 @@
 /* value.h: one scalar of the cluster file, as text and as a C value. */
-#ifndef CSSL_CONF_VALUE_H
-#define CSSL_CONF_VALUE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ const char *value_expected(const struct schema_row *row, enum schema_type type, 
 #define VALUE_TEXT_MAX 32u
 const char *value_duration_text(uint64_t ms, char out[static VALUE_TEXT_MAX]);
 const char *value_size_text(uint64_t bytes, char out[static VALUE_TEXT_MAX]);
-
-#endif

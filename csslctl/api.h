@@ -1,6 +1,5 @@
 /* api.h: the control API over HTTP: a UNIX socket, or a URL with a token. One connection, kept between requests. */
-#ifndef CSSL_CSSLCTL_API_H
-#define CSSL_CSSLCTL_API_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void api_ask(struct api *a, const char *method, const struct path *path, json_t 
 /* For an answer to each of the next questions. It is 30 s at first, and never longer. */
 void api_wait_at_most(struct api *a, long ms);
 void answer_clear(struct answer *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* ask.h: the parts of commands: ask the cluster one question, show its answer, or tell the operator why there is none.
  */
-#ifndef CSSL_CSSLCTL_ASK_H
-#define CSSL_CSSLCTL_ASK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ struct listing_filter {
 /* Show the list that the row of the command names: with --json as one object in the API's form, else as the row says
  * and a line that tells whether there is more. */
 enum exit_code listing_show(struct invocation *in, const struct listing_filter *filters);
-
-#endif

@@ -1,7 +1,6 @@
 /* command.h: a command of csslctl, and one run of it. The tables of commands and options describe all of
  * it; parsing, usage, manual and completion use them. */
-#ifndef CSSL_CSSLCTL_COMMAND_H
-#define CSSL_CSSLCTL_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,5 +152,3 @@ run_command command_agents, command_block, command_completion_bash, command_conf
 
 show_answer show_agent, show_agent_names, show_mail_destinations, show_mail_status, show_nodes, show_ready,
 	show_session, show_starttls, show_status, show_undrained;
-
-#endif

@@ -1,7 +1,6 @@
 /* form.h: checks the form of an argument without asking the cluster. The form follows from the argument's name in the
  * usage. */
-#ifndef CSSL_CSSLCTL_FORM_H
-#define CSSL_CSSLCTL_FORM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ bool id_is_beginning(const char *text);
 /* The highest id below all ids that begin with @beginning, so that the page "after" it starts with those. true: there
  * is none, ask for the first page. */
 bool id_before(const char *beginning, char out[static ID_DIGITS + 1]);
-
-#endif

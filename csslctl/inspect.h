@@ -1,6 +1,5 @@
 /* inspect.h: describes a SESS_OBJ or a sealed copy without its secrets, and tells whether an agent could import it. */
-#ifndef CSSL_CSSLCTL_INSPECT_H
-#define CSSL_CSSLCTL_INSPECT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ struct inspection {
 /* Members: "importable" is true, false, or null (not known; then "reason" tells why); "kind"; and the parts that could
  * be read: "seal", "facts", "resumption", "live". Of key material only the length. The caller owns the result. */
 json_t *inspect(const struct inspection *in);
-
-#endif

@@ -1,6 +1,5 @@
 /* place.h: finds the cluster's control API by the command line and the environment. */
-#ifndef CSSL_CSSLCTL_PLACE_H
-#define CSSL_CSSLCTL_PLACE_H
+#pragma once
 
 #include "csslctl/command.h"
 
@@ -16,5 +15,3 @@ struct place {
  * cluster. @error is a sentence with the remedy. */
 int place_find(const struct invocation *in, const char *folder, struct place *out, char error[static PLACE_ERROR_MAX]);
 void place_clear(struct place *p);
-
-#endif

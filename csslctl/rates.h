@@ -1,6 +1,5 @@
 /* rates.h: how fast counters grow between two looks at them. */
-#ifndef CSSL_CSSLCTL_RATES_H
-#define CSSL_CSSLCTL_RATES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ struct rates {
 /* Per second; @agent NULL: of RAgent. 0 if an answer does not have the counter, or if it went back because the process
  * has restarted. */
 double rate_of(const struct rates *r, const char *agent, const char *counter);
-
-#endif

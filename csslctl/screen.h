@@ -1,7 +1,6 @@
 /* screen.h: the output of a command, and whether it has colours; its progress, and pages that change; Ctrl-C.
  */
-#ifndef CSSL_CSSLCTL_SCREEN_H
-#define CSSL_CSSLCTL_SCREEN_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -64,5 +63,3 @@ enum live_wish live_wait(unsigned ms);
 /* From now on SIGINT and SIGTERM are noted and do not end the process. They interrupt system calls that wait. */
 void interrupt_watch(void);
 int interrupted(void);
-
-#endif

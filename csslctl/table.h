@@ -1,6 +1,5 @@
 /* table.h: aligned columns, each as wide as its widest cell. */
-#ifndef CSSL_CSSLCTL_TABLE_H
-#define CSSL_CSSLCTL_TABLE_H
+#pragma once
 
 #include "csslctl/screen.h"
 #include "csslctl/text.h"
@@ -55,5 +54,3 @@ void facts_add(struct table *t, const char *name, enum style style, const char *
 /* Those that the rows show of @object, as columns would, and with their titles as names. */
 void facts_of(struct table *t, const json_t *object, const struct column *facts, unsigned count);
 #define FACTS_OF(t, object, facts) facts_of(t, object, facts, sizeof facts / sizeof *facts)
-
-#endif

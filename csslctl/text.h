@@ -1,7 +1,6 @@
 /* text.h: values of the API's JSON as text for people, safe for a terminal; and memory for a tool that runs once.
  */
-#ifndef CSSL_CSSLCTL_TEXT_H
-#define CSSL_CSSLCTL_TEXT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ const char *rate_text(double per_s, char out[static QUANTITY_TEXT_MAX]);
 /* "30s", "500ms", "2min": 0 and *ms, or CSSL_E_CONFIG: it is none, or more than @max_ms. */
 #define DURATION_MAX_MS 86400000u
 int duration_parse(const char *text, uint32_t max_ms, uint32_t *ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* usage.h: the tables of commands and options for people, as help and as a manual page. */
-#ifndef CSSL_CSSLCTL_USAGE_H
-#define CSSL_CSSLCTL_USAGE_H
+#pragma once
 
 #include "csslctl/command.h"
 
@@ -16,5 +15,3 @@ void manual_print(FILE *out);
 /* "move ID AGENT", "drain NAME [--timeout TIME] [--wait]" */
 #define SYNOPSIS_MAX 256u
 void synopsis_of(const struct command *c, char out[static SYNOPSIS_MAX]);
-
-#endif

@@ -3,8 +3,7 @@
  * so, and 320 ns by EVP. The TLS record layer uses ciphers and contexts. Messages between CSSL's processes (batch.h,
  * datagram.h) use keys: one operation over a whole message.
  */
-#ifndef CSSL_PROTO_AEAD_H
-#define CSSL_PROTO_AEAD_H
+#pragma once
 
 #include <openssl/types.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ int aead_seal(struct aead_key *k, const struct aead_message *m, uint8_t *out, ui
 
 /* 0; CSSL_E_AUTH: @out was wiped; CSSL_E_CRYPTO. */
 int aead_open(struct aead_key *k, const struct aead_message *m, const uint8_t tag[static AEAD_TAG_LEN], uint8_t *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* agents_key.h: the keys of `agents.key`, which only agents hold, and subkeys of them. A key file has one or more lines
  * `id key` (id: 1-16 word characters [A-Za-z0-9_]; key: 64 hex digits). The first key seals; all keys open. Blank lines
  * and lines that begin with '#' are comments. RAgent must not be able to read the file. */
-#ifndef CSSL_PROTO_AGENTS_KEY_H
-#define CSSL_PROTO_AGENTS_KEY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ enum subkey {
 
 /* @len: 16..64. The caller wipes @out. */
 void key_ring_subkey(const struct key_ring *ring, unsigned index, enum subkey purpose, uint8_t *out, size_t len);
-
-#endif

@@ -2,8 +2,7 @@
  * (16), with one AEAD operation each. The opening agreed on the algorithm. The length is associated data. The nonce is
  * a 96-bit counter of this direction's batches, which a key change does not reset. Before 2^24 batches, both sides
  * derive the next key by HKDF-Expand at the same batch, and wipe the old one. */
-#ifndef CSSL_PROTO_BATCH_H
-#define CSSL_PROTO_BATCH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ struct batch_cipher *batch_cipher_restore(const uint8_t in[static BATCH_STATE_LE
 /* Let the saved cipher continue, after the new process failed. Only legal if the restored cipher has sealed and opened
  * nothing. */
 void batch_cipher_resume(struct batch_cipher *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* cipher_suite.h: the TLS cipher suites that CSSL supports: AEAD suites, in TLS 1.2 those with ECDHE. */
-#ifndef CSSL_PROTO_CIPHER_SUITE_H
-#define CSSL_PROTO_CIPHER_SUITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ bool cipher_suite_has_record_nonce(const struct cipher_suite *suite);
 
 /* The whole table, for loops over it. */
 const struct cipher_suite *cipher_suites(unsigned *count);
-
-#endif

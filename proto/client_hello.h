@@ -1,7 +1,6 @@
 /* client_hello.h: reads from a ClientHello (RFC 8446 4.1.2, RFC 5246 7.4.1.2) whether it offers a resumption, and for
  * which server name: RAgent needs that to choose an agent. And the lists by which its client is known (ja4.h). */
-#ifndef CSSL_PROTO_CLIENT_HELLO_H
-#define CSSL_PROTO_CLIENT_HELLO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ int client_hello_watch(struct client_hello_watch *w, const uint8_t *payload, siz
 /* Call it when the next bytes are encrypted, as behind ChangeCipherSpec in TLS 1.2: a ciphertext may begin as a hello
  * does. */
 void client_hello_watch_end(struct client_hello_watch *w);
-
-#endif

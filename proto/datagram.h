@@ -3,8 +3,7 @@
  * The header is associated data. The nonce consists of worker and counter, so the workers of a sender share its key and
  * each has its own counter. The sender chooses the algorithm (aead.h) and tells it with the key. The plaintext is a
  * sequence of messages: length (2) | BroadcastMessage (broadcast.proto). */
-#ifndef CSSL_PROTO_DATAGRAM_H
-#define CSSL_PROTO_DATAGRAM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ int replay_window_check(const struct replay_window *w, uint64_t counter);
 
 /* Mark @counter as seen; only after the message was authenticated. 0 or CSSL_E_REPLAY. */
 int replay_window_commit(struct replay_window *w, uint64_t counter);
-
-#endif

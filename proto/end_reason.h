@@ -2,8 +2,7 @@
  * The number of a row goes over links, so no row is ever taken out, and a new one comes last. Agents of the release
  * before refuse FINISH with a number that they do not know. doc/operating.md explains the rows to operators.
  */
-#ifndef CSSL_PROTO_END_REASON_H
-#define CSSL_PROTO_END_REASON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -60,5 +59,3 @@ enum end_reason {
 const char *end_reason_text(unsigned reason);
 /* 1: the client was not let in: a limit, or its source is suspected. Else 0. */
 bool end_reason_is_refusal(unsigned reason);
-
-#endif

@@ -3,8 +3,7 @@
  * 0 is success. Negative is fatal for the object at hand and is passed up untouched; one object's failure never ends a
  * daemon. Positive is a documented condition that the direct caller handles. libuv's own results stay libuv's.
  */
-#ifndef CSSL_PROTO_ERROR_H
-#define CSSL_PROTO_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -43,5 +42,3 @@ bool cssl_error_is_own(int error);
 
 /* The sentence of an error of the list, for logs. Never NULL. */
 const char *cssl_strerror(int error);
-
-#endif

@@ -5,8 +5,7 @@
  * release that wrote it. A reader takes every value that its own member can hold. It refuses an unknown tag: a newer
  * release wrote it, and ignoring it could lose state. A missing tag leaves the member unchanged. Tags are never reused.
  */
-#ifndef CSSL_PROTO_FIELDS_H
-#define CSSL_PROTO_FIELDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ int field_store(void *object, const struct field *rows, size_t count, const stru
 
 /* Read an item that is in no table as an unsigned number, at most @max. 0 or CSSL_E_RANGE. */
 int field_number(const struct field_item *item, uint64_t max, uint64_t *out);
-
-#endif

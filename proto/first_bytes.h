@@ -2,8 +2,7 @@
  * handshake: an alert if it speaks TLS, a sentence if it speaks HTTP, else nothing. Used by RAgent and by an agent's
  * own TLS listeners.
  */
-#ifndef CSSL_PROTO_FIRST_BYTES_H
-#define CSSL_PROTO_FIRST_BYTES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ bool first_bytes_is_text(enum first_bytes what);
 const void *first_bytes_answer(enum first_bytes what, size_t *len);
 /* Why its connection ends. */
 enum end_reason first_bytes_reason(enum first_bytes what);
-
-#endif

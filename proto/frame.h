@@ -8,8 +8,7 @@
  *
  * Stream 0 is the link itself. All counts are absolute, from the connection's first byte on; all lengths are bytes.
  */
-#ifndef CSSL_PROTO_FRAME_H
-#define CSSL_PROTO_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -194,5 +193,3 @@ int frame_reattached_read(const struct frame *f, struct frame_reattached *out);
 
 /* For logs: "DATA"; "?" for an unknown type. */
 const char *frame_type_name(uint8_t type);
-
-#endif

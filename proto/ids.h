@@ -1,6 +1,5 @@
 /* ids.h: what names a connection, a family of sessions, an export and a client. Bytes only. */
-#ifndef CSSL_PROTO_IDS_H
-#define CSSL_PROTO_IDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ struct client_address {
 	uint8_t bytes[16];
 	uint8_t len; /* 4 or 16; 0: unknown */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* ja4.h: the fingerprint of a TLS client by its ClientHello: JA4 of FoxIO's public specification
  * (github.com/FoxIO-LLC/ja4, technical_details/JA4.md), for TLS over TCP. */
-#ifndef CSSL_PROTO_JA4_H
-#define CSSL_PROTO_JA4_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ void ja4_make(const struct client_hello *h, struct ja4 *out);
 
 /* "t13d1516h2_8daaf6152771_e5627efa2ab1", or "" if there is none. Returns @out. */
 const char *ja4_text(const struct ja4 *j, char out[static JA4_TEXT_MAX]);
-
-#endif

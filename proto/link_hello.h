@@ -1,6 +1,5 @@
 /* link_hello.h: the message in which each side of a link tells about itself. The opening seals it (opening.h). */
-#ifndef CSSL_PROTO_LINK_HELLO_H
-#define CSSL_PROTO_LINK_HELLO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out);
  * common. CSSL_E_MISMATCH: @theirs does not have the role @expected or the protection of @mine. */
 int link_hello_match(
 	const struct link_hello *mine, const struct link_hello *theirs, enum link_role expected, uint16_t *version);
-
-#endif

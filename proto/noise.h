@@ -1,8 +1,7 @@
 /* noise.h: the symmetric state of a Noise handshake (noiseprotocol.org, revision 34, 5.2) over BLAKE2b and
  * ChaCha20-Poly1305: a hash of all messages so far, a chaining key from all secrets so far, and the key that seals the
  * next payload. MixKey's HKDF uses keyed BLAKE2b in place of HMAC. Only opening.c uses it. */
-#ifndef CSSL_PROTO_NOISE_H
-#define CSSL_PROTO_NOISE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ int noise_open(struct noise *n, const uint8_t *in, size_t len, uint8_t *out);
 /* Derive the two transport keys: the one for which the initiator sends, and the one for which the responder sends. */
 void noise_split(
 	const struct noise *n, uint8_t initiator[static NOISE_KEY_LEN], uint8_t responder[static NOISE_KEY_LEN]);
-
-#endif

@@ -10,8 +10,7 @@
  * must be the same. No sockets: bytes in, bytes out. Each message begins with its length (2 bytes, big endian). The
  * caller ends an opening that takes too long.
  */
-#ifndef CSSL_PROTO_OPENING_H
-#define CSSL_PROTO_OPENING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ const struct link_hello *opening_peer(const struct opening *o);
 
 /* Move the keys to @out. Once, after OPENING_DONE. 0 or CSSL_E_STATE. */
 int opening_result(struct opening *o, struct link_keys *out);
-
-#endif

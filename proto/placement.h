@@ -3,8 +3,7 @@
  * sessions for which it ranks high. The agent that made a session holds it too; this file does not know which that is.
  *
  * After the agents are named, any thread may change and read their membership. */
-#ifndef CSSL_PROTO_PLACEMENT_H
-#define CSSL_PROTO_PLACEMENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ struct placement_ranks placement_rank(
 
 /* 1 if @agent is among them. */
 bool placement_has(const struct placement_ranks *ranks, unsigned agent);
-
-#endif

@@ -1,6 +1,5 @@
 /* proxy_header.h: PROXY protocol v1 and v2 both ways (haproxy doc/proxy-protocol.txt), with TLVs. */
-#ifndef CSSL_PROTO_PROXY_HEADER_H
-#define CSSL_PROTO_PROXY_HEADER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ ptrdiff_t proxy_header_write(const struct proxy_header *h, uint8_t *out, size_t 
 #define PROXY_V2_SIGNATURE_LEN (sizeof(PROXY_V2_SIGNATURE) - 1)
 int proxy_v2_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);
 ptrdiff_t proxy_v2_write(const struct proxy_header *h, uint8_t *out, size_t cap);
-
-#endif

@@ -1,7 +1,6 @@
 /* rendezvous.h: highest-random-weight hashing: chooses the agent for a key, among those that are up. When an agent
  * goes, only its keys move. An agent gets keys in proportion to its weight. */
-#ifndef CSSL_PROTO_RENDEZVOUS_H
-#define CSSL_PROTO_RENDEZVOUS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ uint64_t rendezvous_draw(uint64_t node_hash, uint64_t key);
  * all); -1: none. */
 int rendezvous_pick(const struct rendezvous_node *nodes, size_t count, uint64_t key,
 	int (*allowed)(const void *ctx, size_t index), const void *ctx);
-
-#endif

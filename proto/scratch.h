@@ -1,8 +1,7 @@
 /* scratch.h: memory for protobuf-c to unpack one message that may hold keys. It is bounded: when it is used up,
  * unpacking fails. Closing it wipes and frees the unpacked message as a whole. A small one is in the struct itself, on
  * the caller's stack. */
-#ifndef CSSL_PROTO_SCRATCH_H
-#define CSSL_PROTO_SCRATCH_H
+#pragma once
 
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ static inline ProtobufCBinaryData bytes_of(const void *data, size_t len)
 {
 	return (ProtobufCBinaryData){ len, (uint8_t *)data };
 }
-
-#endif

@@ -5,8 +5,7 @@
  * proves by the copy that it knows the token, and an agent that has this live part already need not open the copy.
  * Associated data: all before the nonce, connection id, listener: a copy opens only for these. The plaintext is an
  * encoded SESS_OBJ with a live part and without a resumption part. */
-#ifndef CSSL_PROTO_SEALED_COPY_H
-#define CSSL_PROTO_SEALED_COPY_H
+#pragma once
 
 #include "proto/agents_key.h"
 #include "proto/sess_obj.h"
@@ -39,5 +38,3 @@ int sealed_copy_peek(const uint8_t *in, size_t len, struct sealed_copy_label *ou
  * an error of sess_obj_decode(). */
 int sealed_copy_open(const struct key_ring *ring, const struct connection_id *connection, const char *listener,
 	const uint8_t *in, size_t len, uint32_t age_s, struct sess_obj *out, uint16_t *epoch);
-
-#endif

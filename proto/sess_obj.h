@@ -3,8 +3,7 @@
  * Decoding checks format, lengths and ranges, and that no byte is left over, before the caller sees a value. Each
  * release can read the format that the next release will write.
  */
-#ifndef CSSL_PROTO_SESS_OBJ_H
-#define CSSL_PROTO_SESS_OBJ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,5 +120,3 @@ int sess_obj_check(const struct sess_obj *o);
 
 bool live_part_has_token(const struct live_part *l);
 void live_part_wipe(struct live_part *l);
-
-#endif

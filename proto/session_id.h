@@ -2,8 +2,7 @@
  * TLS 1.3): origin (2) | issue time in coarse ticks (3) | keyed check (5) | random (22). With the check key, a process
  * tells such an id from the random legacy_session_id of a new TLS 1.3 client, without a look-up. The check proves
  * nothing else. The check key derives one-way from agents.key; agents give it to RAgent in the opening. */
-#ifndef CSSL_PROTO_SESSION_ID_H
-#define CSSL_PROTO_SESSION_ID_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ uint64_t session_id_rank(const uint8_t id[static SESSION_ID_LEN]);
 /* The number of an agent, from its name: the same in every process. Two agents may have the same number, which is
  * unlikely: a pull asks all agents with that number. */
 uint16_t session_id_origin(const char *agent_name);
-
-#endif

@@ -1,6 +1,5 @@
 /* tls_record.h: TLS record headers (RFC 8446 5.1, RFC 5246 6.2.1). RAgent reads nothing else of a record. */
-#ifndef CSSL_PROTO_TLS_RECORD_H
-#define CSSL_PROTO_TLS_RECORD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ int tls_record_take(uint8_t *in, size_t len, size_t max, struct tls_record_batch
 
 void tls_record_header_write(
 	uint8_t out[static TLS_RECORD_HEADER_LEN], uint8_t type, uint16_t version, uint16_t length);
-
-#endif

@@ -3,8 +3,7 @@
  * A cursor without bytes left is spent: each later call returns 0 or NULL and writes nothing. So a parser checks once,
  * at its end, with wire_reader_end() or wire_writer_len().
  */
-#ifndef CSSL_PROTO_WIRE_H
-#define CSSL_PROTO_WIRE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -95,5 +94,3 @@ uint8_t *wire_put_room(struct wire_writer *w, size_t len);
 
 /* Bytes written, or CSSL_E_TOO_LONG: they did not fit. */
 ptrdiff_t wire_writer_len(const struct wire_writer *w);
-
-#endif

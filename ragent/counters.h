@@ -1,8 +1,7 @@
 /* counters.h: RAgent's counters, in one table that feeds code, API and manual. Each worker has a set, and only its
  * thread writes it. Beside them, one counter per end reason (proto/end_reason.h).
  */
-#ifndef CSSL_RAGENT_COUNTERS_H
-#define CSSL_RAGENT_COUNTERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -160,5 +159,3 @@ const struct counter_row *ragent_counter_row(size_t index);
 /* The rows of the table that are counted of each agent, too. */
 size_t ownership_counter_count(void);
 const struct counter_row *ownership_counter_row(size_t index);
-
-#endif

@@ -1,8 +1,7 @@
 /* listener_counters.h: the counters of a listener. Each worker has a set for each listener, and only its thread writes
  * it. The control API adds the workers up when it is asked.
  */
-#ifndef CSSL_RAGENT_LISTENER_COUNTERS_H
-#define CSSL_RAGENT_LISTENER_COUNTERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ enum {
 
 /* @index: 0 to LISTENER_COUNTER_COUNT - 1. */
 const struct counter_row *listener_counter_row(size_t index);
-
-#endif

@@ -1,8 +1,7 @@
 /* command.h: reads one command line (RFC 5321 4.1 and the extensions' own sections) and names our reply if the line is
  * wrong. It has no state: preamble.h and transaction.h know which command may come when.
  */
-#ifndef CSSL_SMTP_COMMAND_H
-#define CSSL_SMTP_COMMAND_H
+#pragma once
 
 #include "smtp/reply_write.h"
 #include "smtp/path.h"
@@ -79,5 +78,3 @@ enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb);
 /* Is @word an ehlo-keyword (RFC 5321 4.1.1.1) that does not begin with a verb of the table? A careless server may
  * compare no more than that. */
 bool smtp_verb_is_new(struct smtp_span word);
-
-#endif

@@ -1,8 +1,7 @@
 /* data.h: follows the content that DATA carries (RFC 5321 4.5.2) to its end, which is only CR LF . CR LF. It also finds
  * bytes that a less careful server could take for an end, by which a second mail can be smuggled in. Changes no byte.
  */
-#ifndef CSSL_SMTP_DATA_H
-#define CSSL_SMTP_DATA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -108,5 +107,3 @@ struct smtp_span smtp_dots_end(const struct smtp_dots *dots);
 /* Remove the added dots from bytes that smtp_data_follow() has taken, without the last three bytes of all. @out has
  * room for @len and may be @in. Returns the bytes written. */
 size_t smtp_dots_remove(struct smtp_dots *dots, const char *in, size_t len, char *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* domain.h: names of hosts in SMTP: domains, address literals, and the arguments of HELO and EHLO. */
-#ifndef CSSL_SMTP_DOMAIN_H
-#define CSSL_SMTP_DOMAIN_H
+#pragma once
 
 #include "smtp/span.h"
 
@@ -33,5 +32,3 @@ bool smtp_domain_is_in(struct smtp_span domain, const char *pattern);
  * UTF-8 of at most 255 bytes without control characters (many clients send a bare address, or the name of a
  * workstation or of its user). */
 bool smtp_domain_is_greeting(struct smtp_span text, unsigned flags);
-
-#endif

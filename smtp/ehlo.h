@@ -1,8 +1,7 @@
 /* ehlo.h: the extensions in a server's reply to EHLO (RFC 5321 4.1.1.1), as a set that can be filtered, compared, and
  * written with another name. Plain data without pointers: it may be copied and sealed.
  */
-#ifndef CSSL_SMTP_EHLO_H
-#define CSSL_SMTP_EHLO_H
+#pragma once
 
 #include "proto/wire.h"
 #include "smtp/reply.h"
@@ -108,5 +107,3 @@ uint32_t smtp_cap_verb_bit(struct smtp_span keyword);
 
 /* True for the keywords of SMTP_CAP_FOREIGN. */
 bool smtp_cap_is_foreign(struct smtp_span keyword);
-
-#endif

@@ -3,8 +3,7 @@
  * A line that is whole in the input is returned in place; only a split one is collected in the caller's buffer. The
  * lines are the same wherever the input is split.
  */
-#ifndef CSSL_SMTP_LINE_H
-#define CSSL_SMTP_LINE_H
+#pragma once
 
 #include "smtp/span.h"
 
@@ -53,5 +52,3 @@ void smtp_line_wipe(const struct smtp_line_reader *r);
 
 /* True between lines: nothing is held and nothing is being skipped. */
 bool smtp_line_is_between(const struct smtp_line_reader *r);
-
-#endif

@@ -1,6 +1,5 @@
 /* params.h: the parameters of MAIL and RCPT (RFC 5321 4.1.2 Mail-parameters, Rcpt-parameters), one table. */
-#ifndef CSSL_SMTP_PARAMS_H
-#define CSSL_SMTP_PARAMS_H
+#pragma once
 
 #include "proto/wire.h"
 #include "smtp/command.h"
@@ -65,5 +64,3 @@ enum smtp_own smtp_params_read(enum smtp_verb verb, struct smtp_span rest, struc
 /* Appends the decoded bytes of @xtext. Any byte may come out, so write the result only by smtp_text_write(). 0,
  * or CSSL_E_RANGE: not an xtext. Small hex digits are accepted, because peers of Postfix send them. */
 int smtp_xtext_read(struct wire_writer *w, struct smtp_span xtext);
-
-#endif

@@ -1,6 +1,5 @@
 /* path.h: the paths of MAIL and RCPT (RFC 5321 4.1.2, with UTF-8 as RFC 6531 3.3 says). */
-#ifndef CSSL_SMTP_PATH_H
-#define CSSL_SMTP_PATH_H
+#pragma once
 
 #include "smtp/domain.h"
 #include "smtp/span.h"
@@ -28,5 +27,3 @@ struct smtp_path {
  * blanks inside of them, a local part longer than 64, dots anywhere in it, a mailbox without a domain, and what
  * domain.h says. */
 int smtp_path_take(struct smtp_span *rest, unsigned flags, struct smtp_path *out);
-
-#endif

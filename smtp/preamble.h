@@ -5,8 +5,7 @@
  * client's socket compares that with the bytes that came. If more came, an attacker may have added them, and the
  * connection is reset. So no byte in clear is ever taken for one under TLS.
  */
-#ifndef CSSL_SMTP_PREAMBLE_H
-#define CSSL_SMTP_PREAMBLE_H
+#pragma once
 
 #include "proto/wire.h"
 #include "smtp/domain.h"
@@ -72,5 +71,3 @@ void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rul
  * states GREETED, HELO and EHLO. */
 enum smtp_preamble_event smtp_preamble_read(
 	struct smtp_preamble *p, const char *in, size_t len, size_t *taken, struct wire_writer *out);
-
-#endif

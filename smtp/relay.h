@@ -6,8 +6,7 @@
  *
  * The relay reads the client's bytes when it is OPEN; until then they wait with the caller.
  */
-#ifndef CSSL_SMTP_RELAY_H
-#define CSSL_SMTP_RELAY_H
+#pragma once
 
 #include "smtp/transaction.h"
 #include "smtp/tx_name.h"
@@ -131,5 +130,3 @@ void smtp_relay_wipe(struct smtp_relay *r);
 
 /* OVER, by a reply of our own. In the middle of a reply nothing is sent, and the caller has to reset (@within). */
 void smtp_relay_end(struct smtp_relay *r, enum smtp_own why);
-
-#endif

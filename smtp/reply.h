@@ -1,7 +1,6 @@
 /* reply.h: reads replies of servers, line by line (RFC 5321 4.2), within bounds. Agents, relays and the queue have this
  * one reader. */
-#ifndef CSSL_SMTP_REPLY_H
-#define CSSL_SMTP_REPLY_H
+#pragma once
 
 #include "smtp/span.h"
 
@@ -62,5 +61,3 @@ void smtp_reply_drop(struct smtp_reply_reader *r);
 
 /* True between two replies. */
 bool smtp_reply_is_between(const struct smtp_reply_reader *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* reply_write.h: writes our replies and commands. No CR, LF or NUL of a text reaches the wire, so no text from outside
  * can add a line.
  */
-#ifndef CSSL_SMTP_REPLY_WRITE_H
-#define CSSL_SMTP_REPLY_WRITE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -114,5 +113,3 @@ void smtp_own_write(struct wire_writer *w, enum smtp_own which);
 /* The reply without its CRLF; behind its text the words of a server that are its cause (@said, one line; "": none).
  * Returns the length. */
 size_t smtp_own_line(enum smtp_own which, const char *said, char out[static SMTP_REPLY_LINE_MAX]);
-
-#endif

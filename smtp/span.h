@@ -3,8 +3,7 @@
  * smtp/ is SMTP as bytes and states. It has no sockets, no clock, no loop and no log, and allocates nothing: every
  * object is embedded in its caller's and every buffer is the caller's. Letters are compared as ASCII (RFC 5321 2.4).
  */
-#ifndef CSSL_SMTP_SPAN_H
-#define CSSL_SMTP_SPAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ bool smtp_span_is_utf8(struct smtp_span span);
 
 /* True when a byte above 127 is in it. */
 bool smtp_span_has_8bit(struct smtp_span span);
-
-#endif

@@ -8,8 +8,7 @@
  * The state moves when a command is passed on, because commands are pipelined (RFC 2920); the reply then confirms it or
  * takes it back. A client may begin a message before the one before is answered; each has its number.
  */
-#ifndef CSSL_SMTP_TRANSACTION_H
-#define CSSL_SMTP_TRANSACTION_H
+#pragma once
 
 #include "smtp/command.h"
 #include "smtp/data.h"
@@ -164,5 +163,3 @@ bool smtp_tx_end_is_due(const struct smtp_tx *t);
  * the reply.
  */
 bool smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code);
-
-#endif

@@ -1,6 +1,5 @@
 /* transaction_inside.h: shared by the two directions of a follower: transaction_client.c and transaction_server.c. */
-#ifndef CSSL_SMTP_TRANSACTION_INSIDE_H
-#define CSSL_SMTP_TRANSACTION_INSIDE_H
+#pragma once
 
 #include "smtp/transaction.h"
 
@@ -27,5 +26,3 @@ void smtp_tx_open(struct smtp_tx *t);
 void smtp_tx_move(struct smtp_tx *t, enum smtp_tx_state to);
 
 void smtp_tx_enqueue(struct smtp_tx *t, unsigned turn, enum smtp_own own, uint8_t mark);
-
-#endif

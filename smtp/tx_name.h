@@ -2,8 +2,7 @@
  * was lost: MAIL FROM:<...> XCSSLTX=<id>/<number>. The id is the connection's (PP2_TYPE_UNIQUE_ID, as hex digits), the
  * number counts its transactions from 1.
  */
-#ifndef CSSL_SMTP_TX_NAME_H
-#define CSSL_SMTP_TX_NAME_H
+#pragma once
 
 #include "proto/wire.h"
 #include "smtp/reply.h"
@@ -60,5 +59,3 @@ int smtp_fate_parse(const struct smtp_reply_line *line, struct smtp_reply_line *
 /* Appends the answer with its CRLF. @decided: the line of the transaction's reply, with its code and without its end;
  * only for DECIDED. */
 void smtp_fate_write(struct wire_writer *w, enum smtp_fate fate, struct smtp_span decided);
-
-#endif

@@ -1,6 +1,5 @@
 /* counters.h: the counters of smtpproxy, one table for the code, the control API and /metrics. */
-#ifndef CSSL_SMTPPROXY_COUNTERS_H
-#define CSSL_SMTPPROXY_COUNTERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ struct smtpproxy_counters {
 	SMTPPROXY_COUNTERS(X)
 #undef X
 };
-
-#endif

@@ -2,8 +2,7 @@
  * it alone; readers sum. A thread says once which array is its own (counters_use), then counts without looking for it:
  * count(COUNT_SESSIONS_STORED). A thread that never said counts into an array nobody reads.
  */
-#ifndef CSSL_SSLAGENT_COUNTERS_H
-#define CSSL_SSLAGENT_COUNTERS_H
+#pragma once
 
 #include "net/report/counters.h"
 
@@ -302,5 +301,3 @@ static inline void count_gauge(enum agent_counter which, uint64_t value)
 {
 	counter_set(&counters_here->at[which], value);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* agents_here.h: agents as threads of this process, for measuring what their membership of the cluster costs: each with
  * its main loop and one worker, joined over loopback by real sockets, with no TLS. */
-#ifndef CSSL_BENCH_BROADCAST_AGENTS_HERE_H
-#define CSSL_BENCH_BROADCAST_AGENTS_HERE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ uint64_t agents_here_cpu_ns(struct agents_here *a, unsigned agent, enum agent_th
 
 /* Bytes of an encoded session, or of a live part with its facts, as they were made here last. */
 size_t agents_here_object_len(const struct agents_here *a, enum agents_here_kind kind);
-
-#endif

@@ -2,8 +2,7 @@
  * each kind of object, for a datagram, for a datagram to one peer. The parts are fitted to measured runs.
  * `./cssl bench scaling` computes with them.
  */
-#ifndef CSSL_BENCH_BROADCAST_BROADCAST_COST_H
-#define CSSL_BENCH_BROADCAST_BROADCAST_COST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ struct broadcast_run {
  * BROADCAST_RUNS_MAX, of two numbers of peers and two of objects per datagram at least, for each kind that has runs.
  * Another kind costs 0. */
 void broadcast_cost_fit(const struct broadcast_run *runs, size_t count, struct broadcast_cost *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* command.h: the commands of cssl-bench, one row each in main.c. */
-#ifndef CSSL_BENCH_COMMAND_COMMAND_H
-#define CSSL_BENCH_COMMAND_COMMAND_H
+#pragma once
 
 /* @argv[0] is the command's name. Each prints its own --help. Returns the exit status. */
 int serve_main(int argc, char **argv);
@@ -11,5 +10,3 @@ int smtp_source_main(int argc, char **argv);
 int merge_main(int argc, char **argv);
 int smtp_sink_main(int argc, char **argv);
 int queue_load_main(int argc, char **argv);
-
-#endif

@@ -4,8 +4,7 @@
  *           { .help = "How much" },                                           a heading
  *           OPTION_NUMBER('s', "sessions", "N", struct x, sessions, 1, 1e6, 1, "at a time"),
  */
-#ifndef CSSL_BENCH_COMMAND_OPTION_TABLE_H
-#define CSSL_BENCH_COMMAND_OPTION_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -70,5 +69,3 @@ enum option_parse { OPTIONS_PARSED = -1, OPTIONS_HELP = 0, OPTIONS_BAD = 2 };
 /* Prints --help on standard output, and complains on standard error. Afterwards optind is the first word that is not an
  * option. */
 enum option_parse option_table_parse(const struct option_command *c, int argc, char **argv, void *options);
-
-#endif

@@ -4,8 +4,7 @@
  *     AWAY -> CONNECTING -> SHAKING -> ASKING <-> READY        (no requests: SHAKING -> TICKET? -> READY)
  *     READY -> RESTING;  all of these -> CLOSING -> AWAY;  AWAY -> RETIRED
  */
-#ifndef CSSL_BENCH_LOAD_CLIENT_H
-#define CSSL_BENCH_LOAD_CLIENT_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -81,5 +80,3 @@ void client_retire(struct client *c);
 
 /* After the worker ended. */
 void client_wipe(struct client *c);
-
-#endif

@@ -2,8 +2,7 @@
  * its own SSL object. Bytes are copied once each way: from the stream's read buffer to OpenSSL, and from OpenSSL to the
  * stream's output.
  */
-#ifndef CSSL_BENCH_LOAD_CLIENT_TLS_H
-#define CSSL_BENCH_LOAD_CLIENT_TLS_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ void client_tls_tally_suite(const SSL *ssl, struct tally *suites);
 
 /* The reason why the last call failed, in a few words. Clears it. */
 const char *client_tls_failure(void);
-
-#endif

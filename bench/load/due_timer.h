@@ -1,6 +1,5 @@
 /* due_timer.h: a timer with nanoseconds for open-loop loads; it is set to a point in time, not to a delay. */
-#ifndef CSSL_BENCH_LOAD_DUE_TIMER_H
-#define CSSL_BENCH_LOAD_DUE_TIMER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ void due_timer_set(struct due_timer *t, uint64_t at_ns);
 
 /* NULL is legal. */
 void due_timer_destroy(struct due_timer *t);
-
-#endif

@@ -1,9 +1,6 @@
 /* generator.h: one load generator process: its share of the clients and of the work, on one worker. */
-#ifndef CSSL_BENCH_LOAD_GENERATOR_H
-#define CSSL_BENCH_LOAD_GENERATOR_H
+#pragma once
 
 /* Process @index of those of @options (struct load_options), as processes.h wants it: until the work is done, or
  * SIGTERM or SIGINT comes. @result: struct load_result. If it cannot start, it complains on standard error. */
 int generator_run(const void *options, unsigned index, void *result);
-
-#endif

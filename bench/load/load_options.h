@@ -1,6 +1,5 @@
 /* load_options.h: the command line of cssl-bench https. */
-#ifndef CSSL_BENCH_LOAD_LOAD_OPTIONS_H
-#define CSSL_BENCH_LOAD_LOAD_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -50,5 +49,3 @@ struct load_options {
 
 /* Complains on standard error. @out points into @argv. */
 enum option_parse load_options_parse(int argc, char **argv, struct load_options *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* load_result.h: the counts and times of a load generator (bench/measure/result.h). */
-#ifndef CSSL_BENCH_LOAD_LOAD_RESULT_H
-#define CSSL_BENCH_LOAD_LOAD_RESULT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ enum load_effort load_effort_of(const struct load_result *r);
 
 /* 1 if something failed at the server or in the network, else 0. */
 bool load_result_has_failures(const struct load_result *r);
-
-#endif

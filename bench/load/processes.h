@@ -1,8 +1,7 @@
 /* processes.h: a load in several processes that begin together. Each counts in a result of its own, in memory that all
  * share. The parent shows progress, adds the results up at the end, reports the sum and saves it.
  */
-#ifndef CSSL_BENCH_LOAD_PROCESSES_H
-#define CSSL_BENCH_LOAD_PROCESSES_H
+#pragma once
 
 #include "bench/measure/result.h"
 
@@ -28,5 +27,3 @@ int processes_run(const struct processes_work *work);
 
 /* A process is ready: it stands here until all are. Not if it is the parent itself. */
 void processes_stand(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* reply.h: reads an answer: parses its head, counts and compares its body, and keeps no byte. No sockets. */
-#ifndef CSSL_BENCH_LOAD_REPLY_H
-#define CSSL_BENCH_LOAD_REPLY_H
+#pragma once
 
 #include <llhttp.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ enum reply_progress reply_feed(struct reply *r, const void *data, size_t len);
 enum reply_progress reply_end(struct reply *r);
 
 bool reply_length_is_wrong(const struct reply *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* schedule.h: the due times of an open-loop load, the starts of a ramp, and the mix of full handshakes and resumptions.
  * No clock: it only computes.
  */
-#ifndef CSSL_BENCH_LOAD_SCHEDULE_H
-#define CSSL_BENCH_LOAD_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ bool mix_offers(const struct mix *m, uint64_t number);
 
 /* The part of @total for number @index of @count; the parts differ by at most 1. */
 uint64_t schedule_share(uint64_t total, uint64_t index, uint64_t count);
-
-#endif

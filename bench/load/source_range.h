@@ -1,6 +1,5 @@
 /* source_range.h: the source addresses of clients: single ones and ranges. */
-#ifndef CSSL_BENCH_LOAD_SOURCE_RANGE_H
-#define CSSL_BENCH_LOAD_SOURCE_RANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ uint32_t source_ranges_count(const struct source_ranges *all);
 
 /* Address @number modulo their count, with port 0. Returns 1; 0 if there are none, and @out is unchanged. */
 bool source_ranges_get(const struct source_ranges *all, uint64_t number, struct sockaddr_storage *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* stream_bio.h: an OpenSSL BIO over a stream: it reads the bytes of the stream's on_data, and writes into its output.
  * Bytes are copied once each way.
  */
-#ifndef CSSL_BENCH_LOAD_STREAM_BIO_H
-#define CSSL_BENCH_LOAD_STREAM_BIO_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ BIO_METHOD *stream_bio_method(void);
 SSL *stream_ssl_new(SSL_CTX *ctx, BIO_METHOD *method, struct stream *stream, struct stream_bio *wire);
 /* NULL is legal. The session can still be resumed. */
 void stream_ssl_free(SSL *ssl);
-
-#endif

@@ -3,8 +3,7 @@
  *
  *   X-CSSL-Mail: id length hash
  */
-#ifndef CSSL_BENCH_MAIL_MAIL_MARK_H
-#define CSSL_BENCH_MAIL_MAIL_MARK_H
+#pragma once
 
 #include <sodium.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ void mail_check_begin(struct mail_check *check);
 /* The next bytes of the mail itself, without stuffed dots. */
 void mail_check_feed(struct mail_check *check, const char *data, size_t len);
 enum mail_verdict mail_check_end(struct mail_check *check);
-
-#endif

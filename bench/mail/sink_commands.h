@@ -1,8 +1,7 @@
 /* sink_commands.h: the commands in a session of smtp-sink, and the functions that they share with the connection's
  * part (sink_session.c).
  */
-#ifndef CSSL_BENCH_MAIL_SINK_COMMANDS_H
-#define CSSL_BENCH_MAIL_SINK_COMMANDS_H
+#pragma once
 
 #include "bench/mail/sink_session.h"
 #include "smtp/reply_write.h"
@@ -31,5 +30,3 @@ unsigned sink_session_say(
 	struct sink_session *s, enum sink_step step, const char *text, size_t len, enum sink_then then);
 unsigned sink_session_say_own(struct sink_session *s, enum sink_step step, enum smtp_own own, enum sink_then then);
 void sink_session_refuse(struct sink_session *s, enum sink_step step, enum smtp_own own);
-
-#endif

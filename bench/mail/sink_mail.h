@@ -1,6 +1,5 @@
 /* sink_mail.h: a mail that smtp-sink is receiving: its envelope, its content so far, and the decision about it. */
-#ifndef CSSL_BENCH_MAIL_SINK_MAIL_H
-#define CSSL_BENCH_MAIL_SINK_MAIL_H
+#pragma once
 
 #include <stdio.h>
 
@@ -48,5 +47,3 @@ enum smtp_own sink_mail_refusal(const struct sink_mail *m, struct sink_result *r
 
 /* The mail is accepted: counted, compared, and written to @dump if that is not NULL. */
 void sink_mail_take(struct sink_mail *m, struct sink_result *r, FILE *dump, uint64_t now_ns);
-
-#endif

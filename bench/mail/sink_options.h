@@ -1,6 +1,5 @@
 /* sink_options.h: the command line of cssl-bench smtp-sink. */
-#ifndef CSSL_BENCH_MAIL_SINK_OPTIONS_H
-#define CSSL_BENCH_MAIL_SINK_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -37,5 +36,3 @@ struct sink_options {
 
 /* Complains on standard error. @out points into @argv. */
 enum option_parse sink_options_parse(int argc, char **argv, struct sink_options *out);
-
-#endif

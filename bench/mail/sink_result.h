@@ -1,6 +1,5 @@
 /* sink_result.h: the counts of smtp-sink: in all, by sender, and of mails that came twice. */
-#ifndef CSSL_BENCH_MAIL_SINK_RESULT_H
-#define CSSL_BENCH_MAIL_SINK_RESULT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -80,5 +79,3 @@ void sink_result_text(const struct sink_result *r);
 int sink_result_json(const struct sink_result *r);
 /* One line on standard error. */
 void sink_result_progress(const struct sink_result *r, uint64_t now_ns);
-
-#endif

@@ -1,8 +1,7 @@
 /* sink_rules.h: the misbehaviour of smtp-sink: delays, other replies, disconnects and tarpits for each command, each
  * with a probability. The random numbers have a seed, so that a run can be repeated.
  */
-#ifndef CSSL_BENCH_MAIL_SINK_RULES_H
-#define CSSL_BENCH_MAIL_SINK_RULES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -59,5 +58,3 @@ struct sink_decision {
 
 /* Decide each rule of the step by its probability. */
 struct sink_decision sink_rules_decide(struct sink_rules *all, enum sink_step step);
-
-#endif

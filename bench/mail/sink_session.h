@@ -1,7 +1,6 @@
 /* sink_session.h: one client of smtp-sink, from its first byte to its end. It closes itself, and then calls the host
  * once. */
-#ifndef CSSL_BENCH_MAIL_SINK_SESSION_H
-#define CSSL_BENCH_MAIL_SINK_SESSION_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -70,5 +69,3 @@ int sink_session_open(struct sink_session *s, struct sink_host *host, int fd, en
 
 /* At once; on_gone follows. */
 void sink_session_close(struct sink_session *s);
-
-#endif

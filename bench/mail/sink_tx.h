@@ -6,8 +6,7 @@
  *    |                                                            '--asked--> FENCED --decision--> the session closes
  *    '--asks about one that is undecided--> ASKING --decision--> NONE
  */
-#ifndef CSSL_BENCH_MAIL_SINK_TX_H
-#define CSSL_BENCH_MAIL_SINK_TX_H
+#pragma once
 
 #include "smtpproxy/ledger/tx_ledger.h"
 #include "proto/proxy_header.h"
@@ -45,5 +44,3 @@ void sink_tx_decide(struct sink_session *s, const char *reply, size_t len);
 
 /* The command XCSSLTX. */
 void sink_tx_on_question(struct sink_session *s, const struct smtp_command *c);
-
-#endif

@@ -3,8 +3,7 @@
  *
  *   CLEAR -> SHAKING -> TLS;  all -> CLOSING
  */
-#ifndef CSSL_BENCH_MAIL_SMTP_WIRE_H
-#define CSSL_BENCH_MAIL_SMTP_WIRE_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -61,5 +60,3 @@ void smtp_wire_go_on(struct smtp_wire *w);
  * which leaves no TIME_WAIT. on_closed follows. Legal in any state. */
 enum smtp_wire_close { SMTP_WIRE_IN_ORDER, SMTP_WIRE_BY_RESET };
 void smtp_wire_close(struct smtp_wire *w, enum smtp_wire_close how);
-
-#endif

@@ -1,6 +1,5 @@
 /* source_mail.h: the mails that smtp-source sends: each has its own head, and all have one body. */
-#ifndef CSSL_BENCH_MAIL_SOURCE_MAIL_H
-#define CSSL_BENCH_MAIL_SOURCE_MAIL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ size_t source_mail_head(struct source_mail *mail, const struct source_options *o
 #define SOURCE_COMMAND_MAX 400u
 size_t source_mail_rcpt(const struct source_mail *mail, const struct source_options *o, uint64_t number, uint64_t index,
 	char out[static SOURCE_COMMAND_MAX]);
-
-#endif

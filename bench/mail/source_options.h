@@ -1,6 +1,5 @@
 /* source_options.h: the command line of cssl-bench smtp-source. Short options are those of Postfix's smtp-source. */
-#ifndef CSSL_BENCH_MAIL_SOURCE_OPTIONS_H
-#define CSSL_BENCH_MAIL_SOURCE_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -43,5 +42,3 @@ struct source_options {
 
 /* Complains on standard error. @out points into @argv. */
 enum option_parse source_options_parse(int argc, char **argv, struct source_options *out);
-
-#endif

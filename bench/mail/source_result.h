@@ -1,6 +1,5 @@
 /* source_result.h: the counts and times of smtp-source (bench/measure/result.h), and its reports. */
-#ifndef CSSL_BENCH_MAIL_SOURCE_RESULT_H
-#define CSSL_BENCH_MAIL_SOURCE_RESULT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -73,5 +72,3 @@ struct source_result {
 };
 
 extern const struct result_kind source_result_kind;
-
-#endif

@@ -4,8 +4,7 @@
  *   AWAY -> CONNECTING -> [SHAKING ->] BANNER -> EHLO -> [STARTTLS -> SHAKING -> EHLO ->] READY
  *   READY -> MAIL -> [RESET ->] READY;  READY -> QUITTING -> CLOSING -> AWAY -> RETIRED
  */
-#ifndef CSSL_BENCH_MAIL_SOURCE_SESSION_H
-#define CSSL_BENCH_MAIL_SOURCE_SESSION_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -99,5 +98,3 @@ void source_session_retire(struct source_session *s);
 
 /* After the worker ended. */
 void source_session_wipe(struct source_session *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* source_transaction.h: the mail's part of a session of smtp-source; and what it shares with the connection's part
  * (source_session.c).
  */
-#ifndef CSSL_BENCH_MAIL_SOURCE_TRANSACTION_H
-#define CSSL_BENCH_MAIL_SOURCE_TRANSACTION_H
+#pragma once
 
 #include "bench/mail/source_session.h"
 
@@ -41,5 +40,3 @@ void source_session_reset(struct source_session *s);
 void source_session_rest(struct source_session *s);
 void source_session_fail(struct source_session *s, enum source_count what, const char *where, const char *why);
 void source_session_fail_mail(struct source_session *s);
-
-#endif

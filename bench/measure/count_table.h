@@ -1,6 +1,5 @@
 /* count_table.h: counts how often each id was executed, so that a test can check "once, or not at all". */
-#ifndef CSSL_BENCH_MEASURE_COUNT_TABLE_H
-#define CSSL_BENCH_MEASURE_COUNT_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ int64_t count_table_add(struct count_table *t, const char *id);
 uint64_t count_table_get(const struct count_table *t, const char *id);
 struct count_totals count_table_totals(const struct count_table *t);
 void count_table_destroy(struct count_table *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* histogram.h: durations from one nanosecond to 18 minutes in log-linear buckets, in fixed memory. A bucket is at most
  * 1/1024 as wide as its values, so each percentile has three significant digits. Histograms can be added.
  */
-#ifndef CSSL_BENCH_MEASURE_HISTOGRAM_H
-#define CSSL_BENCH_MEASURE_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void histogram_add(struct histogram *h, const struct histogram *other);
  * maximum. 0 if the histogram is empty. */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 double histogram_mean(const struct histogram *h);
-
-#endif

@@ -1,8 +1,7 @@
 /* report.h: the parts of every command's report, each as lines on standard output and as JSON: counts, latencies and
  * tallies. The lines leave out what is zero.
  */
-#ifndef CSSL_BENCH_MEASURE_REPORT_H
-#define CSSL_BENCH_MEASURE_REPORT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -31,5 +30,3 @@ json_t *report_tally_json(const struct tally *rows, unsigned max);
 
 /* One line on standard output; takes the reference of @report. 0, or CSSL_E_NO_MEMORY if @report is NULL. */
 int report_print_json(json_t *report);
-
-#endif

@@ -1,8 +1,7 @@
 /* result.h: what a load has counted: plain memory without pointers, all zero at first, so that processes share it and a
  * file has it as it is. Results of one kind can be added up: those of processes, and those that hosts have saved.
  */
-#ifndef CSSL_BENCH_MEASURE_RESULT_H
-#define CSSL_BENCH_MEASURE_RESULT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ int result_save(FILE *file, const struct result_kind *kind, void *result);
 
 /* 0, or CSSL_E_SYSTEM: errno; if that is 0, another version or kind saved the file, or it is not whole. */
 int result_read(const char *path, const struct result_kind *kind, void *out);
-
-#endif

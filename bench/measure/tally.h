@@ -1,6 +1,5 @@
 /* tally.h: texts, and how often each came: errors, cipher suites, agents that answered. */
-#ifndef CSSL_BENCH_MEASURE_TALLY_H
-#define CSSL_BENCH_MEASURE_TALLY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void tally_note(struct tally *rows, unsigned max, const char *where, const char 
 
 /* Add the counts of @rows to those of @sum, text by text. Both have @max rows. Texts of @rows need not end. */
 void tally_add(struct tally *sum, const struct tally *rows, unsigned max);
-
-#endif

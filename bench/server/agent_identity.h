@@ -8,8 +8,7 @@
  *     X-CSSL-TLS: TLSv1.3 TLS_AES_128_GCM_SHA256 certificate=session cn=alice      PP2_TYPE_SSL
  *     X-CSSL-Connection: 0011...                PP2_TYPE_UNIQUE_ID, hexadecimal
  */
-#ifndef CSSL_BENCH_SERVER_AGENT_IDENTITY_H
-#define CSSL_BENCH_SERVER_AGENT_IDENTITY_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -38,5 +37,3 @@ struct agent_identity {
 void agent_identity_from_socket(struct agent_identity *id, const struct agent_map *m, const struct sockaddr *peer);
 /* Add the facts of the PROXY header. Bytes that a header line must not have become '?'. */
 void agent_identity_add_proxy(struct agent_identity *id, const struct proxy_header *h);
-
-#endif

@@ -1,6 +1,5 @@
 /* answer.h: the answer to a request, and its head as bytes. */
-#ifndef CSSL_BENCH_SERVER_ANSWER_H
-#define CSSL_BENCH_SERVER_ANSWER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void answer_add_field(struct answer *a, const char *format, ...) __attribute__((
 /* The head in @out; its length. @date: the value of the Date field. */
 size_t answer_write_head(const struct answer *a, const struct http_request *to, enum http_persistence persistence,
 	const char *date, const struct agent_identity *id, char out[static ANSWER_HEAD_MAX]);
-
-#endif

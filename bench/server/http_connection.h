@@ -3,8 +3,7 @@
  * The server owns the connection's memory. on_gone, once, tells it that everything in the connection is closed; before
  * that it must not free it. No memory is allocated for a request.
  */
-#ifndef CSSL_BENCH_SERVER_HTTP_CONNECTION_H
-#define CSSL_BENCH_SERVER_HTTP_CONNECTION_H
+#pragma once
 
 #include <openssl/evp.h>
 #include <sys/queue.h>
@@ -75,5 +74,3 @@ void http_connection_drain(struct http_connection *c);
 void http_connection_close(struct http_connection *c);
 /* Free the memory that @c keeps for its next use. */
 void http_connection_wipe(struct http_connection *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* http_request.h: reads HTTP/1.1 requests from bytes, one after the other, and keeps of each what the backend needs, in
  * fixed memory. llhttp in strict mode does the parsing. Embedded in its connection.
  */
-#ifndef CSSL_BENCH_SERVER_HTTP_REQUEST_H
-#define CSSL_BENCH_SERVER_HTTP_REQUEST_H
+#pragma once
 
 #include <llhttp.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ static inline llhttp_method_t http_request_method(const struct http_request *r)
 
 /* NULL when the request has no such field. */
 const char *http_request_field(const struct http_request *r, enum http_field f);
-
-#endif

@@ -1,7 +1,6 @@
 /* http_select.h: conditional and range requests (RFC 9110 sections 13 and 14) for a representation with a strong ETag
  * and a known size: which part of it a request selects. Text in, numbers out. */
-#ifndef CSSL_BENCH_SERVER_HTTP_SELECT_H
-#define CSSL_BENCH_SERVER_HTTP_SELECT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ enum http_selection {
 /* @etag: with its quotes. Several ranges, and a Range field that is not valid, select the whole (RFC 9110 14.2). */
 enum http_selection http_select(
 	const struct http_conditions *c, const char *etag, uint64_t size, uint64_t *first, uint64_t *len);
-
-#endif

@@ -1,7 +1,6 @@
 /* page.h: an HTML page with 50 sub-resources, for browsers: style sheets, scripts and pictures. Its title becomes "50
  * of 50 loaded". */
-#ifndef CSSL_BENCH_SERVER_PAGE_H
-#define CSSL_BENCH_SERVER_PAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ size_t page_write(char out[static PAGE_MAX]);
 
 /* The sub-resource of that name ("7.css"). Its content type, or NULL. */
 const char *page_part(const char *name, char out[static PAGE_PART_MAX], size_t *len);
-
-#endif

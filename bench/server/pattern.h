@@ -6,8 +6,7 @@
  *
  * 65521 is prime: no record, buffer or window length is a multiple of it. tests/lib/pattern.py is the same in Python.
  */
-#ifndef CSSL_BENCH_SERVER_PATTERN_H
-#define CSSL_BENCH_SERVER_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset);
 
 /* Are @data those bytes? */
 bool pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset);
-
-#endif

@@ -8,8 +8,7 @@
  *     GET  /count/ID  /count          how often ID was executed; the totals
  *     GET  /page                      an HTML page with 50 sub-resources that counts what was loaded
  */
-#ifndef CSSL_BENCH_SERVER_RESOURCE_H
-#define CSSL_BENCH_SERVER_RESOURCE_H
+#pragma once
 
 #include "bench/server/answer.h"
 #include "bench/server/http_request.h"
@@ -41,5 +40,3 @@ enum body_use resource_body_use(const struct resource *r);
 /* Answer a complete request to @r. Texts in @out live until the next call. */
 void resource_answer(struct resources *all, const struct resource *r, const struct http_request *q,
 	const struct request_body *body, struct answer *out);
-
-#endif

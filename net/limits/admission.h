@@ -2,8 +2,7 @@
  * /64, because a subscriber has at least that. A subscriber may have a /48 with 65,536 of them, so a whole /48 has
  * ADMISSION_OF_SITE times the limit of one source. All workers share it; thread-safe.
  */
-#ifndef CSSL_NET_LIMITS_ADMISSION_H
-#define CSSL_NET_LIMITS_ADMISSION_H
+#pragma once
 
 #include "proto/ids.h"
 
@@ -32,5 +31,3 @@ void admission_bring(struct admission *a);
 int admission_bring_source(struct admission *a, const struct client_address *source);
 
 uint32_t admission_total(const struct admission *a);
-
-#endif

@@ -2,8 +2,7 @@
  * process (all zeros: empty), so a reader believes no number in it, and an entry counts from the store of its end on.
  * Thread-safe within a process. Times are CLOCK_MONOTONIC, in ms. NULL is an empty list for readers.
  */
-#ifndef CSSL_NET_LIMITS_BLOCKED_H
-#define CSSL_NET_LIMITS_BLOCKED_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -40,5 +39,3 @@ size_t blocked_list(struct blocked *b, uint64_t now_ms, struct blocked_net out[s
 size_t blocked_pack(struct blocked *b, uint64_t now_ms, uint8_t out[static BLOCKED_PACKED_MAX]);
 /* In place of what was there, unless that was made later by the same process. 0; CSSL_E_RANGE: nothing changed. */
 int blocked_unpack(struct blocked *b, uint64_t boot_id, const uint8_t *packed, size_t len, uint64_t now_ms);
-
-#endif

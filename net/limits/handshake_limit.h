@@ -8,8 +8,7 @@
  * A source is an IPv4 address or an IPv6 /48. Of a /48, each /64 has the share of a source, and all of it
  * ADMISSION_OF_SITE times as much, but at most three quarters of the total. Not thread-safe. The caller gives the time.
  */
-#ifndef CSSL_NET_LIMITS_HANDSHAKE_LIMIT_H
-#define CSSL_NET_LIMITS_HANDSHAKE_LIMIT_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -46,5 +45,3 @@ void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p)
 uint32_t handshake_place_source(const struct handshake_place *p);
 
 uint32_t handshake_limit_count(const struct handshake_limit *l);
-
-#endif

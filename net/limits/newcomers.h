@@ -5,8 +5,7 @@
  *
  *   SILENT --> PROVEN     (a replayed message may look like a proof)
  */
-#ifndef CSSL_NET_LIMITS_NEWCOMERS_H
-#define CSSL_NET_LIMITS_NEWCOMERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ void newcomers_add(struct newcomers *n, struct newcomer *c, uint8_t source, uint
 void newcomer_proven(struct newcomer *c, uint64_t now_ms);
 /* Does nothing if @c is not in the list. */
 void newcomers_remove(struct newcomers *n, struct newcomer *c);
-
-#endif

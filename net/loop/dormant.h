@@ -1,8 +1,7 @@
 /* dormant.h: descriptors of idle connections, without a stream. When bytes come, the worker tells the holder, which
  * then opens a stream. The only memory for each of them is the kernel's.
  */
-#ifndef CSSL_NET_LOOP_DORMANT_H
-#define CSSL_NET_LOOP_DORMANT_H
+#pragma once
 
 struct worker;
 struct dormant;
@@ -17,5 +16,3 @@ void dormant_destroy(struct dormant *d);
 int dormant_add(struct dormant *d, int fd, void *holder);
 /* on_input is not called for @holder any more. */
 void dormant_remove(struct dormant *d, int fd, const void *holder);
-
-#endif

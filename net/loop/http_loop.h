@@ -1,8 +1,7 @@
 /* http_loop.h: libmicrohttpd on a worker's loop. The library has an epoll set of its own, which the loop watches, and
  * it says when it wants to run without a ready descriptor.
  */
-#ifndef CSSL_NET_LOOP_HTTP_LOOP_H
-#define CSSL_NET_LOOP_HTTP_LOOP_H
+#pragma once
 
 #include "net/loop/wheel.h"
 
@@ -24,5 +23,3 @@ int http_loop_start(struct http_loop *l, struct worker *w, struct MHD_Daemon *da
 void http_loop_run(struct http_loop *l);
 /* It does not run any more; the caller stops the daemon next. Legal before the start, and twice. */
 void http_loop_stop(struct http_loop *l);
-
-#endif

@@ -1,6 +1,5 @@
 /* listener.h: a listening TCP (IPv6 only for IPv6 addresses) or UNIX socket on one worker. */
-#ifndef CSSL_NET_LOOP_LISTENER_H
-#define CSSL_NET_LOOP_LISTENER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ int listener_address(const struct listener *l, struct sockaddr_storage *out);
 
 /* To pass it to another process; the listener still owns it. */
 int listener_fd(const struct listener *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* mailbox.h: calls that other threads ask a worker for. It is all of a worker that more than one thread touches.
  * Embedded in it. */
-#ifndef CSSL_NET_LOOP_MAILBOX_H
-#define CSSL_NET_LOOP_MAILBOX_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void mailbox_wake(struct mailbox *m);
 void mailbox_empty(struct mailbox *m, struct worker *w);
 /* From here on posting is refused; unless a message came before: false. */
 bool mailbox_end(struct mailbox *m);
-
-#endif

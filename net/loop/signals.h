@@ -1,6 +1,5 @@
 /* signals.h: signals as callbacks on a worker's loop; SIGPIPE is ignored. */
-#ifndef CSSL_NET_LOOP_SIGNALS_H
-#define CSSL_NET_LOOP_SIGNALS_H
+#pragma once
 
 struct worker;
 struct signals;
@@ -9,5 +8,3 @@ struct signals *signals_create(
 /* From then on the process ignores these signals: it is ending as it was asked to, and one more request must not cut
  * its last words off. */
 void signals_destroy(struct signals *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* timer.h: timers, each with a handle of its own. A deadline (net/loop/wheel.h) is cheap enough for each connection to
  * have one. */
-#ifndef CSSL_NET_LOOP_TIMER_H
-#define CSSL_NET_LOOP_TIMER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct timer *timer_start(struct worker *w, void (*fn)(void *ctx), void *ctx, ui
 /* From now on fire every @every_ms (not 0), for the first time @every_ms from now. */
 void timer_set_every(struct timer *t, uint64_t every_ms);
 void timer_stop(struct timer *t); /* NULL is legal; fn is not called again; memory is freed after the handle closed */
-
-#endif

@@ -13,8 +13,7 @@
  *
  * One for each worker; not thread-safe.
  */
-#ifndef CSSL_NET_LOOP_TURN_SHARE_H
-#define CSSL_NET_LOOP_TURN_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -66,5 +65,3 @@ void turn_share_enter(struct turn_share *t, struct turn_waiter *waiter, uint32_t
 /* Nothing happens where it is in no line. */
 void turn_share_leave(struct turn_share *t, struct turn_waiter *waiter);
 bool turn_waiter_waits(const struct turn_waiter *waiter);
-
-#endif

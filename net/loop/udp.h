@@ -1,6 +1,5 @@
 /* udp.h: a UDP socket that sends in batches (sendmmsg) and receives in batches (recvmmsg). */
-#ifndef CSSL_NET_LOOP_UDP_H
-#define CSSL_NET_LOOP_UDP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ uint64_t udp_dropped(const struct udp *u);
 int udp_address(const struct udp *u, struct sockaddr_storage *out);
 /* NULL is legal. What is queued is sent first; on_closed comes later, once; on_datagram no more. */
 void udp_close(struct udp *u);
-
-#endif

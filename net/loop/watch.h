@@ -1,6 +1,5 @@
 /* watch.h: tells when a descriptor is readable that a library reads by itself (its epoll set, for example). */
-#ifndef CSSL_NET_LOOP_WATCH_H
-#define CSSL_NET_LOOP_WATCH_H
+#pragma once
 
 struct worker;
 struct watch;
@@ -11,5 +10,3 @@ struct watch *watch_start(struct worker *w, int fd, void (*fn)(void *ctx), void 
 /* NULL is legal. @fn is not called again, and @fd may be closed now. The memory is freed after the handle has closed.
  */
 void watch_stop(struct watch *t);
-
-#endif

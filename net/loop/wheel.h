@@ -1,7 +1,6 @@
 /* wheel.h: deadlines, and the wheel in which a worker keeps them. The wheel has no loop and no clock: its worker gives
  * the time, and gets the deadlines that are due. */
-#ifndef CSSL_NET_LOOP_WHEEL_H
-#define CSSL_NET_LOOP_WHEEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,5 +55,3 @@ uint64_t wheel_next_ms(struct wheel *w);
 
 /* Call fn of every deadline that is due at @now_ms. They may set and cancel any deadline. */
 void wheel_advance(struct wheel *w, uint64_t now_ms);
-
-#endif

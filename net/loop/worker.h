@@ -4,8 +4,7 @@
  * An object of net/ belongs to one worker, and only that worker's thread uses it, except for worker_post(). Only net/
  * calls uv_close. A worker ends when every handle on its loop is closed, which is asserted.
  */
-#ifndef CSSL_NET_LOOP_WORKER_H
-#define CSSL_NET_LOOP_WORKER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ void worker_release(struct worker *w);
 
 /* WORKER_READ_BUFFER_LEN bytes, good until the callback that reads into them returns. */
 uint8_t *worker_read_buffer(struct worker *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* buffers.h: a worker's spare buffers. Busy streams take and give them back without malloc; idle streams hold none.
  */
-#ifndef CSSL_NET_MEMORY_BUFFERS_H
-#define CSSL_NET_MEMORY_BUFFERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ void buffers_give(struct buffers *b, void *buffer, uint32_t cap); /* NULL is leg
 
 /* Free the spare ones. */
 void buffers_clear(struct buffers *b);
-
-#endif

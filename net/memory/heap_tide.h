@@ -1,8 +1,7 @@
 /* heap_tide.h: gives memory back to the system after a burst. Without that, malloc keeps the memory of a burst of
  * handshakes as holes between longer-lived blocks, for the life of the process.
  */
-#ifndef CSSL_NET_MEMORY_HEAP_TIDE_H
-#define CSSL_NET_MEMORY_HEAP_TIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ uint64_t resident_bytes(void);
 /* Give the free pages of all threads' heaps back to the system. Returns by how many bytes the process became smaller.
  */
 uint64_t heap_give_back(void);
-
-#endif

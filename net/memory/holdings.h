@@ -2,8 +2,7 @@
  * can make a worker keep. When the budget is exceeded, the caller takes memory from that holder. Not thread-safe;
  * allocates nothing.
  */
-#ifndef CSSL_NET_MEMORY_HOLDINGS_H
-#define CSSL_NET_MEMORY_HOLDINGS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void holdings_set(struct holdings *all, struct holding *h, size_t len);
 
 /* If the budget is exceeded: a holder that has most, within a factor of two. Else NULL. */
 struct holding *holdings_greatest(const struct holdings *all);
-
-#endif

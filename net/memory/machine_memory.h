@@ -1,8 +1,7 @@
 /* machine_memory.h: how much memory this process may use: the memory of the machine, or the limit of its control group
  * if that is less.
  */
-#ifndef CSSL_NET_MEMORY_MACHINE_MEMORY_H
-#define CSSL_NET_MEMORY_MACHINE_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
  * smallest limit of all groups around this process counts, of version 2 (memory.max) and version 1
  * (memory.limit_in_bytes). */
 uint64_t machine_memory(const char *root);
-
-#endif

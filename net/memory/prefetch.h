@@ -1,6 +1,5 @@
 /* prefetch.h: begin to fetch memory into the cache that will be used soon, while there is other work. */
-#ifndef CSSL_NET_MEMORY_PREFETCH_H
-#define CSSL_NET_MEMORY_PREFETCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ static inline void prefetch(const void *at, size_t len)
 	for (size_t i = 0; at && i < len; i += CACHE_LINE_LEN)
 		__builtin_prefetch((const char *)at + i);
 }
-
-#endif

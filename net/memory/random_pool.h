@@ -2,8 +2,7 @@
  * time: a call of the kernel for each nonce or identifier costs more than what is made with it. Each thread has a pool
  * of its own. What was handed out is wiped from it. The kernel empties a pool in a forked process (MADV_WIPEONFORK), so
  * no two processes ever get the same bytes; where it cannot, every request goes to the kernel. */
-#ifndef CSSL_NET_MEMORY_RANDOM_POOL_H
-#define CSSL_NET_MEMORY_RANDOM_POOL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ int random_pool_begin(void);
 
 /* The number of the present 10 s. What was drawn ahead in another period is not used any more. */
 uint32_t random_period(void);
-
-#endif

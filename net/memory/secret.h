@@ -1,8 +1,7 @@
 /* secret.h: memory for key bytes: left out of core dumps (MADV_DONTDUMP), locked as far as RLIMIT_MEMLOCK allows (one
  * warning and a gauge tell if not), and wiped on free. Many objects of one size come from slabs (slabs_init_secret()).
  * Keys that live as long as the process use sodium_malloc instead. */
-#ifndef CSSL_NET_MEMORY_SECRET_H
-#define CSSL_NET_MEMORY_SECRET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ void secret_unlock(size_t len, size_t locked);
 uint64_t secret_unlocked_bytes(void);
 /* Warn once. secret_protect() does so by itself. */
 void secret_warn_if_unlocked(void);
-
-#endif

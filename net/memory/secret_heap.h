@@ -5,8 +5,7 @@
  *
  * Under sanitizers blocks come from malloc, so that they notice mistakes; they are wiped all the same.
  */
-#ifndef CSSL_NET_MEMORY_SECRET_HEAP_H
-#define CSSL_NET_MEMORY_SECRET_HEAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ enum secret_heap_rest {
 /* Freed memory stays with its thread until then. Gives slabs back to the kernel that had no used block since the last
  * call, so call it some seconds after blocks were freed. */
 enum secret_heap_rest secret_heap_trim(void);
-
-#endif

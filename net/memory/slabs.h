@@ -2,8 +2,7 @@
  * blocks that many holders need for a moment and few most of the time: malloc would keep freed ones as holes between
  * longer-lived blocks. Not thread-safe.
  */
-#ifndef CSSL_NET_MEMORY_SLABS_H
-#define CSSL_NET_MEMORY_SLABS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/queue.h>
@@ -52,5 +51,3 @@ void slabs_clear(struct slabs *s);
 /* Block number @i of a slab that another process made for blocks of @block_len, and whose memory this one has, too.
  * NULL: @i is beyond those that were ever in use. */
 void *slab_block(void *slab, size_t block_len, unsigned i);
-
-#endif

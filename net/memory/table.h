@@ -1,8 +1,7 @@
 /* table.h: a hash table that grows. Its owner embeds a link in each item, hashes the key and compares it. Without
  * memory to grow the chains become longer. Not thread-safe.
  */
-#ifndef CSSL_NET_MEMORY_TABLE_H
-#define CSSL_NET_MEMORY_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct table_link *table_next(const struct table_link *link);
 struct table_link *table_walk(const struct table *t, const struct table_link *link);
 /* Free the buckets; items are their owner's. The table is empty. */
 void table_clear(struct table *t);
-
-#endif

@@ -1,8 +1,7 @@
 /* audit.h: the nonce audit of test builds (law 1). Agents write down each record that they sealed and each ownership
  * that they left; RAgent writes down each record that it accepted. The files are under $CSSL_AUDIT_DIR, mapped shared,
  * so they survive SIGKILL. tests/lib/nonce_audit.py reads and judges them. Other builds do nothing here. */
-#ifndef CSSL_NET_POINTS_AUDIT_H
-#define CSSL_NET_POINTS_AUDIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,6 +67,4 @@ static inline void audit_sealed(const struct audit_sealing *s, const uint8_t *re
 #define audit_copied(connection, epoch)                 ((void)(connection), (void)(epoch))
 #define audit_shared(memory, len)                       ((void)(memory), (void)(len))
 #define audit_accepted(connection, epoch, records, len) ((void)(connection), (void)(records), (void)(len))
-#endif
-
 #endif

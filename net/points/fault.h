@@ -17,8 +17,7 @@
  * after N: the rule lets the first N hits pass; times N: it then acts N times. Each process counts for itself, from 0
  * after each change of the file. fault.c has the table of all points; a process ends at a rule with an unknown point.
  */
-#ifndef CSSL_NET_POINTS_FAULT_H
-#define CSSL_NET_POINTS_FAULT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -50,6 +49,4 @@ static inline enum fault_action fault_at(const char *point, const char *peer, ui
 #define fault_start(node) ((void)(node))
 #define fault_stop()      ((void)0)
 #define fault_active()    0
-#endif
-
 #endif

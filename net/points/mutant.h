@@ -1,8 +1,7 @@
 /* mutant.h: mistakes that break a law on purpose, in test builds only, to see whether the audit notices them. A process
  * makes the mistake that $CSSL_MUTANT names. tests/lib/mutants.py has the table of all: name, law, and the scenario
  * that must fail. */
-#ifndef CSSL_NET_POINTS_MUTANT_H
-#define CSSL_NET_POINTS_MUTANT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,6 +10,4 @@
 bool mutant(const char *name);
 #else
 #define mutant(name) false
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* daemon.h: reports that the process is ready: to the process in the foreground that waits for it, and to a service
  * manager.
  */
-#ifndef CSSL_NET_PROCESS_DAEMON_H
-#define CSSL_NET_PROCESS_DAEMON_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -26,5 +25,3 @@ bool service_has(int fd);
 void service_notify_ready(pid_t main);
 /* If the manager wants signs of life ($WATCHDOG_USEC): send one each time a third of that time is over. */
 void service_notify_alive(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* descriptors.h: how many descriptors this process may have. */
-#ifndef CSSL_NET_PROCESS_DESCRIPTORS_H
-#define CSSL_NET_PROCESS_DESCRIPTORS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -8,5 +7,3 @@
 
 /* Raise the limit as far as it goes. If that is less than @needed, a warning tells so; 0: any number will do. */
 void descriptors_raise(uint64_t needed);
-
-#endif

@@ -1,6 +1,5 @@
 /* scheduling.h: how the kernel gives CPUs to this process. */
-#ifndef CSSL_NET_PROCESS_SCHEDULING_H
-#define CSSL_NET_PROCESS_SCHEDULING_H
+#pragma once
 
 /* Use SCHED_BATCH for this thread and each thread that it starts from now on: they do not interrupt the thread that has
  * the CPU when something comes for them. A policy that was chosen for this process stays. */
@@ -11,5 +10,3 @@ void scheduling_take_turns(void);
  * scheduling_calm(). Nothing happens in a thread that does not take turns. */
 void scheduling_hurry(void);
 void scheduling_calm(void);
-
-#endif

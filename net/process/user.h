@@ -1,6 +1,5 @@
 /* user.h: root becomes an ordinary user, once and for good; and other processes of that user do not read its memory. */
-#ifndef CSSL_NET_PROCESS_USER_H
-#define CSSL_NET_PROCESS_USER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ void user_warn_of(const char *path, int mode, const char *effect);
  * /proc/sys/fs/suid_dumpable). 0 or CSSL_E_SYSTEM. In test builds it does nothing if CSSL_TRACEABLE is in the
  * environment, for debuggers and core files. */
 int untraced_begin(void);
-
-#endif

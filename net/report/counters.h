@@ -1,8 +1,7 @@
 /* counters.h: counters. Each daemon has one table of them, `NAME_COUNTERS(X)` with rows X(name, kind, help), which
  * makes the code, the API, the metrics and the manual. Each worker has its own set; only its thread writes it, and
  * readers add up all sets (relaxed atomics). */
-#ifndef CSSL_NET_REPORT_COUNTERS_H
-#define CSSL_NET_REPORT_COUNTERS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ static inline counter *counter_at(const void *set, size_t row)
 {
 	return (counter *)set + row;
 }
-
-#endif

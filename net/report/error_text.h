@@ -1,9 +1,6 @@
 /* error_text.h: the sentence for an error of CSSL (proto/error.h) or of libuv (a negative errno is one of those).
  */
-#ifndef CSSL_NET_REPORT_ERROR_TEXT_H
-#define CSSL_NET_REPORT_ERROR_TEXT_H
+#pragma once
 
 /* For logs. Never NULL; "success" for 0. */
 const char *error_text(int error);
-
-#endif

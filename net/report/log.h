@@ -6,8 +6,7 @@
  * The calling thread formats a line and writes it by one write(2) that waits for nothing but the line of another
  * thread to the same file: when the reader of the log is stopped or the disk is full, lines are dropped and counted.
  */
-#ifndef CSSL_NET_REPORT_LOG_H
-#define CSSL_NET_REPORT_LOG_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void log_event(enum log_level level, const struct connection_id *connection, con
 /* The same into that file, whatever the level: for kinds of lines that ask log_takes() before. */
 void log_write_va(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
 	const char *fields, va_list args) __attribute__((format(printf, 5, 0)));
-
-#endif

@@ -1,6 +1,5 @@
 /* log_file.h: files that lines are appended to. They may stand in a folder of another user than this process. */
-#ifndef CSSL_NET_REPORT_LOG_FILE_H
-#define CSSL_NET_REPORT_LOG_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ int log_try_file(const char *path);
 /* A disk that filled up took only the beginning of a line: take back its @len bytes, which this process has just
  * appended to @fd. 1; 0: it is no file, or others have written behind them. */
 bool log_take_back(int fd, size_t len);
-
-#endif

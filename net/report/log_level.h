@@ -1,7 +1,6 @@
 /* log_level.h: which lines are written: those of a level, now and as it was configured. And in which format. Any
  * thread. */
-#ifndef CSSL_NET_REPORT_LOG_LEVEL_H
-#define CSSL_NET_REPORT_LOG_LEVEL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ enum log_level log_level_now(void);
 /* Is @word the name of a level, or "configured"? 1 or 0. And the level that such a word means now. */
 int log_level_takes(const char *word);
 enum log_level log_level_of(const char *word);
-
-#endif

@@ -1,6 +1,5 @@
 /* log_line.h: the bytes of one log line, text or JSON. */
-#ifndef CSSL_NET_REPORT_LOG_LINE_H
-#define CSSL_NET_REPORT_LOG_LINE_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void log_line_begin(struct log_line *l, const char *level, const char *component
 void log_line_fields(struct log_line *l, const char *fields, va_list args);
 /* The length, with the newline. */
 size_t log_line_end(struct log_line *l);
-
-#endif

@@ -4,8 +4,7 @@
  *     log_paced(LOG_INFO, &c->id, "handshake failed", "cause=%s", cause);
  *     info sslagent/a1: handshake failed left_out=812
  */
-#ifndef CSSL_NET_REPORT_LOG_PACE_H
-#define CSSL_NET_REPORT_LOG_PACE_H
+#pragma once
 
 #include "net/report/log.h"
 
@@ -33,5 +32,3 @@ void log_pace_tell(struct log_pace *p, enum log_level level, const char *event);
 		static struct log_pace log_pace_here;                                                                  \
 		log_event_paced(&log_pace_here, level, connection, event, __VA_ARGS__);                                \
 	} while (0)
-
-#endif

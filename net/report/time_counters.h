@@ -11,8 +11,7 @@
  *   const struct time_bucket pause_buckets[] = TIME_BUCKETS(PAUSE_BUCKETS);
  *   time_counters_add(&counters.pauses_2ms, pause_buckets, took_us);
  */
-#ifndef CSSL_NET_REPORT_TIME_COUNTERS_H
-#define CSSL_NET_REPORT_TIME_COUNTERS_H
+#pragma once
 
 #include "net/report/counters.h"
 
@@ -42,5 +41,3 @@ static inline void time_counters_add(counter *first, const struct time_bucket *b
 	}
 	counter_add(first, 1);
 }
-
-#endif

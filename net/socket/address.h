@@ -1,6 +1,5 @@
 /* address.h: socket addresses as text and back: "127.0.0.1:443", "[::1]:443", "unix:/path". No name look-ups. */
-#ifndef CSSL_NET_SOCKET_ADDRESS_H
-#define CSSL_NET_SOCKET_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ bool address_net_has(const struct address_net *n, const struct sockaddr *a);
 bool address_net_has_bytes(const struct address_net *n, const uint8_t *bytes, size_t len);
 bool address_nets_have(const struct address_net *nets, size_t count, const struct sockaddr *a); /* one of them */
 const char *address_net_format(const struct address_net *n, char out[static ADDRESS_TEXT_MAX]);
-
-#endif

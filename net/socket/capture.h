@@ -1,8 +1,7 @@
 /* capture.h: connections that the kernel (nftables) leads to a listener although they wanted to go elsewhere, and where
  * they wanted to go.
  */
-#ifndef CSSL_NET_SOCKET_CAPTURE_H
-#define CSSL_NET_SOCKET_CAPTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -35,5 +34,3 @@ int capture_destination(int fd, enum capture how, const struct sockaddr *listene
 /* From a PROXY header. 0 with both addresses, or CSSL_E_NOT_FOUND: it has none (LOCAL: a health check). */
 int capture_of_header(
 	const struct proxy_header *h, struct sockaddr_storage *source, struct sockaddr_storage *destination);
-
-#endif

@@ -2,8 +2,7 @@
  * client sends would reset the client, and the client would lose the alert or the answer that it has not read yet (RFC
  * 9112 9.6).
  */
-#ifndef CSSL_NET_SOCKET_DISCARD_H
-#define CSSL_NET_SOCKET_DISCARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ static inline bool discard_behind_words(int fd, const void *words, size_t len)
 	recv(fd, NULL, DISCARD_STRANGER_MAX, MSG_DONTWAIT | MSG_TRUNC);
 	return true;
 }
-
-#endif

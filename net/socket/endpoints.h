@@ -1,7 +1,6 @@
 /* endpoints.h: the addresses of a client's connection on both sides: from its socket, or from a trusted balancer's
  * PROXY header. */
-#ifndef CSSL_NET_SOCKET_ENDPOINTS_H
-#define CSSL_NET_SOCKET_ENDPOINTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -33,5 +32,3 @@ bool endpoints_message_is_sane(const Cssl__Endpoints *m);
 /* Copy a sane @m into a zeroed @e. 0 or CSSL_E_NO_MEMORY. */
 int endpoints_from_message(struct endpoints *e, const Cssl__Endpoints *m);
 void endpoint_sockaddr(const struct client_address *a, uint16_t port, struct sockaddr_storage *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* socket.h: what TCP and UDP sockets of this process have in common before libuv gets them. */
-#ifndef CSSL_NET_SOCKET_SOCKET_H
-#define CSSL_NET_SOCKET_SOCKET_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -12,5 +11,3 @@ int socket_option(int fd, int level, int name, int value);
  * share, and then lets the others bind beside it. 0 or a negative libuv error. */
 enum socket_place { SOCKET_FIRST, SOCKET_BESIDE };
 int socket_bind(int fd, const struct sockaddr *address, enum socket_place place);
-
-#endif

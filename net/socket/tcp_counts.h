@@ -1,8 +1,7 @@
 /* tcp_counts.h: how many bytes of a TCP connection this host's processes have read and written, as the kernel counts
  * them. They are exact, whichever process did it and however it ended. After a reset they are too small.
  */
-#ifndef CSSL_NET_SOCKET_TCP_COUNTS_H
-#define CSSL_NET_SOCKET_TCP_COUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ int tcp_counts_hold(void);
 
 /* Has a process of this host said FIN on it, or did a reset end it? */
 bool tcp_has_ended(int fd);
-
-#endif

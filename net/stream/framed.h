@@ -5,8 +5,7 @@
  * sealed link seals them in place, a batch at a time, at the end of the turn or when 64 KiB are full. Input: on_frame
  * for each frame; on a sealed link after its batch was authenticated.
  */
-#ifndef CSSL_NET_STREAM_FRAMED_H
-#define CSSL_NET_STREAM_FRAMED_H
+#pragma once
 
 #include "net/stream/stream.h"
 #include "proto/batch.h"
@@ -86,5 +85,3 @@ int framed_pass(struct framed *f, uint32_t stream, enum frame_type type, uint8_t
 /* Bytes of output that the kernel has not taken. */
 size_t framed_pending(const struct framed *f);
 void framed_close(struct framed *f);
-
-#endif

@@ -8,8 +8,7 @@
  * can spoil the bytes that it sends, and nothing else, at whatever moment it writes. The size of the memory is sealed,
  * so no process can shrink it.
  */
-#ifndef CSSL_NET_STREAM_RINGS_H
-#define CSSL_NET_STREAM_RINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ bool rings_used(struct rings *r, size_t len);
 bool rings_sleep(struct rings *r);
 /* This side stays awake; the writer need not wake it. */
 void rings_stay_awake(struct rings *r);
-
-#endif

@@ -12,8 +12,7 @@
  * stream_commit, stream_send_fd) and on_data (from stream_read_again). Every callback may call every function, also
  * stream_close(); only on_closed may free.
  */
-#ifndef CSSL_NET_STREAM_STREAM_H
-#define CSSL_NET_STREAM_STREAM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -247,5 +246,3 @@ void stream_unwritten_copy(const struct stream *s, uint8_t *out);
 
 int stream_peer(const struct stream *s, struct sockaddr_storage *out);
 int stream_local(const struct stream *s, struct sockaddr_storage *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* stream_fault.h: fault points of streams, in test builds: may this stream write, read and ring now?
  * (net/stream/stream.h has stream_set_fault().) For the files of a stream only. */
-#ifndef CSSL_NET_STREAM_STREAM_FAULT_H
-#define CSSL_NET_STREAM_STREAM_FAULT_H
+#pragma once
 
 #include "net/stream/stream.h"
 
@@ -24,6 +23,4 @@ void stream_fault_clear(struct stream *s);
 #define stream_fault_pause_reading(s) ((void)(s))
 #define stream_fault_clear(s)         ((void)(s))
 #define stream_fault_take(s, before)  ((void)(before))
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* stream_kept.h: input that the owner of a stream has not used yet (net/stream/stream.h has what owners may call).
  * Every way of reading delivers through it. For the files of a stream only. */
-#ifndef CSSL_NET_STREAM_STREAM_KEPT_H
-#define CSSL_NET_STREAM_STREAM_KEPT_H
+#pragma once
 
 #include "net/stream/stream.h"
 
@@ -13,5 +12,3 @@ void stream_drop_kept(struct stream *s);
 uint8_t *stream_read_room(struct stream *s, size_t *len);
 /* @new_len bytes came there: offer all of them to the owner. */
 void stream_deliver_read(struct stream *s, size_t new_len);
-
-#endif

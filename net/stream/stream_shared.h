@@ -1,8 +1,7 @@
 /* stream_shared.h: a stream's bytes through memory that both processes share: what writing and reading ask of it
  * (net/stream/stream.h has what owners may call). For the files of a stream only, and only while stream->rings is
  * there. */
-#ifndef CSSL_NET_STREAM_STREAM_SHARED_H
-#define CSSL_NET_STREAM_STREAM_SHARED_H
+#pragma once
 
 #include "net/stream/stream.h"
 
@@ -17,5 +16,3 @@ void stream_shared_flush(struct stream *s);
 void stream_shared_look(struct stream *s);
 /* The socket's end came; bytes in the ring come before it. 1: all of them were delivered. */
 bool stream_shared_is_read(struct stream *s);
-
-#endif

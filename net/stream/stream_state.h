@@ -19,8 +19,7 @@
  *     any of CONNECTING .. SHUT ---> FAILED                       |
  *     any of CONNECTING .. FAILED ------> CLOSING ---> CLOSED ----+--> opened again
  */
-#ifndef CSSL_NET_STREAM_STREAM_STATE_H
-#define CSSL_NET_STREAM_STREAM_STATE_H
+#pragma once
 
 #include "net/stream/stream.h"
 
@@ -63,5 +62,3 @@ int stream_sent(ssize_t n);
 void stream_drop_output(struct stream *s);
 /* A byte on the socket of a shared stream wakes the other side. */
 void stream_send_bell(struct stream *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* stream_turn.h: what the end of a turn makes reading and writing do. For the files of a stream only. */
-#ifndef CSSL_NET_STREAM_STREAM_TURN_H
-#define CSSL_NET_STREAM_STREAM_TURN_H
+#pragma once
 
 #include "net/stream/stream.h"
 
@@ -8,5 +7,3 @@
 void stream_begin_reading(struct stream *s);
 /* stream_write.c: as stream_flush(), but what the kernel took is not told. */
 void stream_flush_now(struct stream *s);
-
-#endif

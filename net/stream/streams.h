@@ -1,7 +1,6 @@
 /* streams.h: the streams of one link, and the holder of each. Stream ids rise and are never reused.
  */
-#ifndef CSSL_NET_STREAM_STREAMS_H
-#define CSSL_NET_STREAM_STREAMS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void streams_remove(struct streams *s, uint32_t id);
 /* Call @fn for each entry, in no order. The table must not change meanwhile. */
 void streams_each(const struct streams *s, void (*fn)(void *ctx, uint32_t id, void *holder), void *ctx);
 void streams_clear(struct streams *s);
-
-#endif

@@ -25,8 +25,7 @@
  * --> FINISHING. Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is
  * discarded) and to CLOSING (its handle is being closed), LINGERING only to CLOSING.
  */
-#ifndef CSSL_RAGENT_CONNECTION_H
-#define CSSL_RAGENT_CONNECTION_H
+#pragma once
 
 #include "proto/end_reason.h"
 #include "ragent/dispatch/dispatch.h"
@@ -149,5 +148,3 @@ enum connection_state connection_state(const struct connection *c);
 const char *connection_state_name(enum connection_state s);
 /* Does the drawing above allow this change? */
 bool connection_may_go(enum connection_state from, enum connection_state to);
-
-#endif

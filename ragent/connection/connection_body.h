@@ -4,8 +4,7 @@
  *
  * An idle connection costs a struct connection, and nothing else: what only a busy one needs is in its busy part.
  */
-#ifndef CSSL_RAGENT_CONNECTION_BODY_H
-#define CSSL_RAGENT_CONNECTION_BODY_H
+#pragma once
 
 #include "net/limits/handshake_limit.h"
 #include "net/socket/address.h"
@@ -303,5 +302,3 @@ static inline int connection_place(const struct connection *c)
 {
 	return c->now.current.link ? link_agent(c->now.current.link) : NO_AGENT;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * RAgent only looks at their number, and at whether the agent's reply is complete; and it guards the border: nothing
  * that came before the answer to STARTTLS is TLS (CVE-2011-0411).
  */
-#ifndef CSSL_RAGENT_CONNECTION_CLEAR_H
-#define CSSL_RAGENT_CONNECTION_CLEAR_H
+#pragma once
 
 #include "proto/first_bytes.h"
 #include "ragent/connection/connection_body.h"
@@ -21,5 +20,3 @@ bool connection_clear_goes_on(struct connection *c, enum first_bytes what);
 /* HELLO, of another process: the client sent something before it can have heard the answer to STARTTLS. true: it was
  * reset for that. */
 bool connection_clear_hello_is_injected(struct connection *c);
-
-#endif

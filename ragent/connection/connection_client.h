@@ -3,8 +3,7 @@
  * client sends. It also stops while the owner opens no record: what the client sends then waits in its kernel, and
  * costs neither work nor memory here.
  */
-#ifndef CSSL_RAGENT_CONNECTION_CLIENT_H
-#define CSSL_RAGENT_CONNECTION_CLIENT_H
+#pragma once
 
 #include "net/points/fault.h"
 #include "ragent/connection/connection_body.h"
@@ -51,5 +50,3 @@ void connection_open_again(struct connection *c, uint64_t left_ms);
 void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 /* That agent is lost. At once, on another one; if that one is lost as well, a little later. */
 void connection_open_anew(struct connection *c, int lost);
-
-#endif

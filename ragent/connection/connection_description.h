@@ -1,6 +1,5 @@
 /* connection_description.h: one connection as the API describes it. */
-#ifndef CSSL_RAGENT_CONNECTION_DESCRIPTION_H
-#define CSSL_RAGENT_CONNECTION_DESCRIPTION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ struct connection;
 
 /* For people. The strings in @out are valid as long as the connection exists. */
 void connection_describe(const struct connection *c, struct connection_description *out);
-
-#endif

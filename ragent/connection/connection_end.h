@@ -3,8 +3,7 @@
  * it did not report itself. Where nobody failed (silence, a stop, an operator: connection_parting.c), the owner says
  * goodbye if it can, because only it knows what is open.
  */
-#ifndef CSSL_RAGENT_CONNECTION_END_H
-#define CSSL_RAGENT_CONNECTION_END_H
+#pragma once
 
 #include "proto/end_reason.h"
 #include "proto/tls_record.h"
@@ -33,5 +32,3 @@ void connection_end_silence(struct connection *c, uint64_t silent_ms);
 
 /* Forget its memory and its places on links, without a frame to the agents. */
 void connection_forget_state(struct connection *c);
-
-#endif

@@ -2,8 +2,7 @@
  * limits, counters. A connection sees nothing else of its worker. Used only from the worker's thread, except the
  * counters.
  */
-#ifndef CSSL_RAGENT_CONNECTION_HOME_H
-#define CSSL_RAGENT_CONNECTION_HOME_H
+#pragma once
 
 #include "net/memory/holdings.h"
 #include "net/memory/slabs.h"
@@ -105,5 +104,3 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 void connection_home_tick(struct connection_home *home);
 /* A handshake has begun. In a storm (storm.h) the worker interrupts agents. */
 void connection_home_look_for_storm(struct connection_home *home);
-
-#endif

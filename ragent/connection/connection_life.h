@@ -4,8 +4,7 @@
  * A silent connection, resting or owned, is compact: it has no busy part. Its descriptor is in the worker's dormant
  * set. As soon as input comes, or bytes for the client, it gets a busy part again.
  */
-#ifndef CSSL_RAGENT_CONNECTION_LIFE_H
-#define CSSL_RAGENT_CONNECTION_LIFE_H
+#pragma once
 
 #include "ragent/connection/connection_body.h"
 
@@ -44,5 +43,3 @@ void connection_close_client(struct connection *c, enum connection_end_how how);
 void connection_weigh(struct connection *c);
 /* Above the budget: take memory back from the connections that keep most. May end any connection. */
 void connection_relieve(struct connection_home *home);
-
-#endif

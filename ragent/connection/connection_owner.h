@@ -7,8 +7,7 @@
  *     lost ---> connection_adopt_lost() ------+--> SSL_ID --> connection_adopted()
  *     RESTING --> connection_wake() ----------+          \--> connection_adopt_refused() --> another agent, or back
  */
-#ifndef CSSL_RAGENT_CONNECTION_OWNER_H
-#define CSSL_RAGENT_CONNECTION_OWNER_H
+#pragma once
 
 #include <uv.h>
 
@@ -72,5 +71,3 @@ int connection_in_reattached(struct connection *c, const struct frame *f, const 
 /* REATTACHING: its owner does not have it any more, or does not answer. This may end it. */
 void connection_reattach_refused(struct connection *c);
 void connection_reattach_failed(struct connection *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* connection_preamble.h: a client of service smtp before its TLS begins (RFC 3207): which agent speaks with it in
  * clear, and how that ends. No agent owns anything here, and another agent may make the handshake.
  */
-#ifndef CSSL_RAGENT_CONNECTION_PREAMBLE_H
-#define CSSL_RAGENT_CONNECTION_PREAMBLE_H
+#pragma once
 
 #include "ragent/connection/connection_body.h"
 #include "smtp/reply_write.h"
@@ -54,5 +53,3 @@ int connection_preamble_count(struct connection *c);
 /* Time until its deadline, and the action then. */
 uint64_t connection_preamble_left_ms(const struct connection *c);
 void connection_preamble_on_deadline(struct connection *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* connection_saved.h: what only the memory for the next process has of a connection: the log of the client's bytes, and
  * bytes for the client that no agent holds any more. That a change is saved at all is in connection_body.h.
  */
-#ifndef CSSL_RAGENT_CONNECTION_SAVED_H
-#define CSSL_RAGENT_CONNECTION_SAVED_H
+#pragma once
 
 #include "ragent/connection/bytes/byte_log.h"
 #include "ragent/connection/connection_preamble.h"
@@ -54,5 +53,3 @@ size_t connection_log_len(const struct connection *c);
 void connection_give_up_log(struct connection *c);
 /* Its memory is freed, or it needs no trail. */
 void connection_forget_trail(struct connection *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* connection_states.h: the state of a connection: which follow each other, how long it may be in each, and what happens
  * when that time is over. All changes of state go through connection_to(), which checks, counts and logs them.
  */
-#ifndef CSSL_RAGENT_CONNECTION_STATES_H
-#define CSSL_RAGENT_CONNECTION_STATES_H
+#pragma once
 
 #include "ragent/connection/connection_body.h"
 
@@ -20,5 +19,3 @@ void connection_deadline_is_over(struct deadline *d); /* connection.deadline */
 /* Count it for @agent, and no longer for the agent before. NO_AGENT: for none. */
 void connection_assign(struct connection *c, int agent);
 void connection_handshake_at(struct connection *c, int agent);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Law 2: a new ownership is a new stream, so connection_begin_stream() is the only place that makes one.
  */
-#ifndef CSSL_RAGENT_CONNECTION_STREAM_H
-#define CSSL_RAGENT_CONNECTION_STREAM_H
+#pragma once
 
 #include "ragent/connection/connection_body.h"
 
@@ -66,5 +65,3 @@ void connection_count_records(struct connection *c, enum records_of whose, const
 void connection_again(struct connection *c, uint64_t next, uint64_t bytes, uint64_t written);
 /* A frame of its owner. true: it had come before; the client gets those of its bytes that were lost. */
 bool connection_had_frame(struct connection *c, const struct frame *f);
-
-#endif

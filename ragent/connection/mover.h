@@ -11,8 +11,7 @@
  * A sweep visits a bounded number of the worker's connections in each turn, and runs only while there is something
  * to do. Embedded in the worker; used only from its thread.
  */
-#ifndef CSSL_RAGENT_MOVER_H
-#define CSSL_RAGENT_MOVER_H
+#pragma once
 
 #include "net/loop/wheel.h"
 #include "ragent/connection/connection.h"
@@ -61,5 +60,3 @@ bool mover_rest(struct mover *m, struct connection *c);
 
 /* @c is about to be freed. */
 void mover_forget(struct mover *m, const struct connection *c);
-
-#endif

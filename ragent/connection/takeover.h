@@ -6,8 +6,7 @@
  * connection_loss.c calls it only after loss_of_current() found nothing to wait for: the owner's next link is not
  * awaited, or came in vain, and no bytes of the lost owner are missing.
  */
-#ifndef CSSL_RAGENT_TAKEOVER_H
-#define CSSL_RAGENT_TAKEOVER_H
+#pragma once
 
 #include "ragent/connection/connection_body.h"
 
@@ -29,5 +28,3 @@ enum takeover {
 /* @lost had it, or was told to adopt it; the loss is noted in its exposure. */
 enum takeover takeover_decide(const struct connection *c, const struct conf_agent *lost);
 const char *takeover_name(enum takeover t);
-
-#endif

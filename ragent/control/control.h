@@ -3,8 +3,7 @@
  * calls an operation (operations/). If the client is gone, the answer is too late, or the socket is closed, it drops
  * the answer. ragent/process owns it.
  */
-#ifndef CSSL_RAGENT_CONTROL_H
-#define CSSL_RAGENT_CONTROL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void control_resume(struct control *c);
 /* Stop serving, remove the socket file; operations may still answer open requests; these answers are dropped. Memory
  * is freed when the handles have closed. May be NULL. */
 void control_destroy(struct control *c);
-
-#endif

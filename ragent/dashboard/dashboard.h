@@ -2,10 +2,7 @@
  * its Content-Security-Policy (CSP Level 3). The policy allows only its own style and script, and requests to its own
  * origin.
  */
-#ifndef CSSL_RAGENT_DASHBOARD_H
-#define CSSL_RAGENT_DASHBOARD_H
+#pragma once
 
 extern const char dashboard_page[];
 extern const char dashboard_policy[];
-
-#endif

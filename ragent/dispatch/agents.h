@@ -1,8 +1,7 @@
 /* agents.h: the state of all agents in this process: the content of their LOAD frames, the number of their links that
  * are up, and the number of our connections at each. Shared by all workers; all calls from any thread.
  */
-#ifndef CSSL_RAGENT_AGENTS_H
-#define CSSL_RAGENT_AGENTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -119,5 +118,3 @@ struct agent_status {
 	int64_t clock_offset_ms;
 };
 void agents_status(const struct agents *a, int agent, struct agent_status *out);
-
-#endif

@@ -2,8 +2,7 @@
  * client's address), among the agents that this worker can give new work. All workers share the policies of a listener,
  * so that "even" means even over the process.
  */
-#ifndef CSSL_RAGENT_DISPATCH_H
-#define CSSL_RAGENT_DISPATCH_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -92,5 +91,3 @@ int dispatch_owner(struct links *links, struct front *front, const struct client
 
 /* The affinity agent of a connection of @owner: @owner itself when no other agent is better. */
 int dispatch_home(struct links *links, struct front *front, const struct client_address *client, int owner);
-
-#endif

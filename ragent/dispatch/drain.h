@@ -8,8 +8,7 @@
  *
  * A drain can begin again from DONE and TIMED_OUT. In all states but NONE the agent gets no new work.
  */
-#ifndef CSSL_RAGENT_DRAIN_H
-#define CSSL_RAGENT_DRAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ void drain_believe(struct drain *d, const struct drain_word *word);
 
 /* 1 when the drawing above has this change, else 0. */
 bool drain_may_go(enum drain_state from, enum drain_state to);
-
-#endif

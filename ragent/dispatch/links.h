@@ -1,8 +1,7 @@
 /* links.h: the links of one worker of RAgent to every worker of every agent, and the agents that can get new work over
  * them. Used only from the worker's thread.
  */
-#ifndef CSSL_RAGENT_LINKS_H
-#define CSSL_RAGENT_LINKS_H
+#pragma once
 
 #include "proto/ids.h"
 #include "ragent/dispatch/agents.h"
@@ -49,5 +48,3 @@ size_t links_candidates(struct links *all, int except);
 
 /* Bytes that wait for the network on all links. */
 uint64_t links_queued(const struct links *all);
-
-#endif

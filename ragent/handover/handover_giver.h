@@ -10,8 +10,7 @@
  *
  * Runs on the main loop. A worker gives on its own thread, and stands still meanwhile.
  */
-#ifndef CSSL_RAGENT_HANDOVER_GIVER_H
-#define CSSL_RAGENT_HANDOVER_GIVER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -52,5 +51,3 @@ void handover_giver_destroy(struct handover_giver *g);
 
 /* 1 when the drawing above has this change, else 0. */
 bool handover_giver_may_go(enum giver_state from, enum giver_state to);
-
-#endif

@@ -17,8 +17,7 @@
  * Before COMMIT the new process neither reads nor writes any of the sockets; after COMMIT the old process does not.
  * Either process breaks off by closing the handover connection.
  */
-#ifndef CSSL_RAGENT_HANDOVER_MESSAGE_H
-#define CSSL_RAGENT_HANDOVER_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ bool handover_channel_ends_with(int fd, enum handover_type type);
 int handover_channel_say(int fd, enum handover_type type, const char *sentence, uint64_t limit_ms);
 /* Read the sentence of such a message; @out is terminated and printable. */
 void handover_sentence(const struct handover_message *m, char *out, size_t cap);
-
-#endif

@@ -2,8 +2,7 @@
  * offer with its own cluster file. The result maps the old process's numbers to its own, or is the reason why it cannot
  * take over.
  */
-#ifndef CSSL_RAGENT_HANDOVER_OFFER_H
-#define CSSL_RAGENT_HANDOVER_OFFER_H
+#pragma once
 
 #include "ragent/connection/revival/revival.h"
 #include "ragent/handover/handover_message.h"
@@ -31,5 +30,3 @@ void handover_map_clear(struct handover_map *map);
  */
 int handover_socket_pack(struct handover_message *m, const char *key, unsigned worker, int fd);
 int handover_sockets_read(struct handover_message *m, struct passed_sockets *out);
-
-#endif

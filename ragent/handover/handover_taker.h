@@ -1,8 +1,7 @@
 /* handover_taker.h: a new RAgent process that takes everything from the running one. Before it takes anything, it has
  * read its cluster file and keys, and has made its workers, parked.
  */
-#ifndef CSSL_RAGENT_HANDOVER_TAKER_H
-#define CSSL_RAGENT_HANDOVER_TAKER_H
+#pragma once
 
 #include "ragent/worker/ragent_worker.h"
 
@@ -44,5 +43,3 @@ void handover_taker_died(struct notes *n);
 /* Call it before handover_taker_begin() or after on_end. May be NULL. @why: a sentence for the other process, or
  * NULL. */
 void handover_taker_destroy(struct handover_taker *t, const char *why);
-
-#endif

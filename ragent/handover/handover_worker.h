@@ -1,8 +1,7 @@
 /* handover_worker.h: packs the whole state of one worker of RAgent into messages, and unpacks them to a parked worker
  * of the new process. It opens no socket and does not wait; the caller carries the messages.
  */
-#ifndef CSSL_RAGENT_HANDOVER_WORKER_H
-#define CSSL_RAGENT_HANDOVER_WORKER_H
+#pragma once
 
 #include "ragent/connection/revival/revival.h"
 #include "ragent/handover/handover_message.h"
@@ -27,5 +26,3 @@ void handover_worker_let_go(struct ragent_worker *rw);
 int handover_worker_unpack(struct ragent_worker *rw, const struct handover_map *map, struct handover_message *m);
 /* This process has everything: the worker runs. */
 void handover_worker_go_on(struct ragent_worker *rw);
-
-#endif

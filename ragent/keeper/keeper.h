@@ -15,8 +15,7 @@
  * table. The keeper learns of a death only by waitpid(2). It passes SIGTERM, SIGINT, SIGHUP and SIGCONT on to the
  * child; a signal that comes before the child has begun waits until then.
  */
-#ifndef CSSL_RAGENT_KEEPER_H
-#define CSSL_RAGENT_KEEPER_H
+#pragma once
 
 #include "ragent/keeper/notes.h"
 
@@ -57,5 +56,3 @@ void keeper_take_signals(void);
 
 /* How long the keeper waits before the next life, after so many lives in a row that served for less than a second. */
 uint32_t keeper_pause_ms(unsigned short_lives);
-
-#endif

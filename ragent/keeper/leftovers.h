@@ -3,8 +3,7 @@
  * everything, and clients that the dead process had accepted but neither read nor written: such a client has noticed
  * nothing. It ends all other TCP connections by a reset, because a FIN could pass for the end of an answer (law 8).
  */
-#ifndef CSSL_RAGENT_LEFTOVERS_H
-#define CSSL_RAGENT_LEFTOVERS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ void leftovers_end_all(struct notes *n);
 void leftovers_end_all_blindly(struct notes *n);
 /* Frees the list. The descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);
-
-#endif

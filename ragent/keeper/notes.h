@@ -6,8 +6,7 @@
  * atomic. The list of sockets changes only before RAgent serves. The addresses and sizes of the parts are in memory
  * that each process has for itself, because the keeper trusts no value that RAgent could have written.
  */
-#ifndef CSSL_RAGENT_NOTES_H
-#define CSSL_RAGENT_NOTES_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -146,5 +145,3 @@ int notes_socket_option(int fd, int name);
 bool notes_socket_listens(const struct noted_socket *s);
 
 const char *death_cause_name(enum death_cause cause);
-
-#endif

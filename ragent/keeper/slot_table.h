@@ -27,8 +27,7 @@
  *
  * RAgent can be attacked, so the next one believes nothing of this memory without a check of its range.
  */
-#ifndef CSSL_RAGENT_SLOT_TABLE_H
-#define CSSL_RAGENT_SLOT_TABLE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -148,5 +147,3 @@ static inline void table_slot_unrestore(struct table_slot *s)
 {
 	table_slot_to(s, table_slot_state(s) == SLOT_RESTORING_SAVED ? SLOT_SAVED : SLOT_FOLLOWED);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * A source is an IPv4 address or an IPv6 /64, because a subscriber has at least that (net/limits/admission.h). All of a
  * /48 is refused after ADMISSION_OF_SITE times as many crashes.
  */
-#ifndef CSSL_RAGENT_SUSPECTS_H
-#define CSSL_RAGENT_SUSPECTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ uint32_t suspects_add(struct suspects *s, const struct client_address *address, 
 
 /* @s NULL: false. */
 bool suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms);
-
-#endif

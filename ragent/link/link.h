@@ -13,8 +13,7 @@
  *
  * WAITING goes to LOSING too when the link is closed.
  */
-#ifndef CSSL_RAGENT_LINK_H
-#define CSSL_RAGENT_LINK_H
+#pragma once
 
 #include "conf/conf.h"
 #include "net/stream/framed.h"
@@ -137,5 +136,3 @@ size_t link_queued(const struct link *l); /* bytes that wait for the network */
  * changes. A lost link forgets its waiters. */
 void link_wait(struct link *l, struct link_waiter *w);
 void link_wait_cancel(struct link_waiter *w);
-
-#endif

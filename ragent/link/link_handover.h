@@ -1,8 +1,7 @@
 /* link_handover.h: a link goes on in another process. Packed are its descriptor, its ciphers, its unused input and its
  * unwritten output. Packing destroys nothing: until the other process has taken everything, the link can go on here.
  */
-#ifndef CSSL_RAGENT_LINK_HANDOVER_H
-#define CSSL_RAGENT_LINK_HANDOVER_H
+#pragma once
 
 #include "net/stream/framed.h"
 #include "proto/wire.h"
@@ -39,5 +38,3 @@ void link_pack(const struct link *l, const struct link_descriptors *d, const str
 int link_unpack(struct link *l, const int *fds, unsigned count, const uint8_t *in, size_t len);
 /* Continue a stream that the other process had begun. 0; CSSL_E_RANGE: no such stream can exist; CSSL_E_NO_MEMORY. */
 int link_stream_continue(struct link *l, uint32_t stream, void *holder);
-
-#endif

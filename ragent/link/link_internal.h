@@ -1,8 +1,7 @@
 /* link_internal.h: shared by the link's own files only: link.c (life, health, loss), link_opening.c (connect, and make
  * the opening) and link_frames.c (frames, streams, waiters).
  */
-#ifndef CSSL_RAGENT_LINK_INTERNAL_H
-#define CSSL_RAGENT_LINK_INTERNAL_H
+#pragma once
 
 #include "net/loop/wheel.h"
 #include "net/stream/framed.h"
@@ -79,5 +78,3 @@ extern const struct framed_ops link_framed_ops;
 void link_call_waiters(struct link *l);
 /* The link is lost: forget all waiters. */
 void link_forget_waiters(struct link *l);
-
-#endif

@@ -5,8 +5,7 @@
  * The only proof is a pidfd: it becomes readable when every thread of the process has ended. /proc is no proof: the
  * first thread may have ended while others run, and a killed thread can stay in the kernel and finish a write there.
  */
-#ifndef CSSL_RAGENT_PEER_PROCESS_H
-#define CSSL_RAGENT_PEER_PROCESS_H
+#pragma once
 
 /* Embedded; zero is an unknown process. */
 struct peer_process {
@@ -28,5 +27,3 @@ enum peer_fate peer_process_fate(const struct peer_process *p);
 int peer_process_fd(const struct peer_process *p);
 /* Close it; the process is unknown from now on. */
 void peer_process_forget(struct peer_process *p);
-
-#endif

@@ -1,8 +1,7 @@
 /* requests.h: questions of RAgent to an agent process (REQUEST) and their answers (RESPONSE), over the links of one
  * worker. Used only from that worker's thread.
  */
-#ifndef CSSL_RAGENT_REQUESTS_H
-#define CSSL_RAGENT_REQUESTS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -36,5 +35,3 @@ void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *r
 void requests_end(struct requests *r, const char *error);
 /* The link is lost: its requests fail. */
 void requests_link_lost(struct requests *r, const struct link *l);
-
-#endif

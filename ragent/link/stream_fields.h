@@ -1,8 +1,7 @@
 /* stream_fields.h: the unused input and the unwritten output of a stream, as two fields (proto/fields.h) in its
  * holder's message to another process. Each holder chooses the tags.
  */
-#ifndef CSSL_RAGENT_STREAM_FIELDS_H
-#define CSSL_RAGENT_STREAM_FIELDS_H
+#pragma once
 
 #include "net/stream/stream.h"
 #include "proto/fields.h"
@@ -16,5 +15,3 @@ void stream_fields_write(struct wire_writer *w, const struct stream *s, struct s
 
 /* @left points into the item. 0; FIELD_OTHER: it is another field; CSSL_E_TOO_LONG: more than a stream ever keeps. */
 int stream_fields_take(struct stream_leftovers *left, struct stream_tags tags, const struct field_item *item);
-
-#endif

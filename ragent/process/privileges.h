@@ -1,8 +1,7 @@
 /* privileges.h: RAgent must not be able to read secrets that only agents may know. If it is started as root, it
  * becomes another user once sockets are bound and link.key is read, and checks that it cannot read agents.key.
  */
-#ifndef CSSL_RAGENT_PRIVILEGES_H
-#define CSSL_RAGENT_PRIVILEGES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ int privileges_check_key(const char *path, enum privileges p, char *error, size_
 /* Both for a RAgent of the cluster file, at a start and at --check; as root, for private keys of certificates, too. And
  * warn of files that a reload could not open again. */
 int privileges_settle(const struct conf *c, const struct conf_ragent *self, char *error, size_t error_cap);
-
-#endif

@@ -1,6 +1,5 @@
 /* ragent.h: the root object of the process: the parts that workers share, the workers, the control socket, signals. */
-#ifndef CSSL_RAGENT_RAGENT_H
-#define CSSL_RAGENT_RAGENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -35,5 +34,3 @@ struct ragent *ragent_create(const struct ragent_params *p, char *error, size_t 
  * or it could not replace the running process. */
 int ragent_run(struct ragent *r);
 void ragent_destroy(struct ragent *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* ragent_internal.h: shared by the files of the root object only: ragent.c (life) and ragent_handover.c (replacing,
  * being replaced, and after a death).
  */
-#ifndef CSSL_RAGENT_RAGENT_INTERNAL_H
-#define CSSL_RAGENT_RAGENT_INTERNAL_H
+#pragma once
 
 #include "ragent/control/operations/operations.h"
 #include "ragent/keeper/leftovers.h"
@@ -57,5 +56,3 @@ void ragent_welcome_fresh(struct ragent *r, unsigned worker);
  * process opens its control API, and has all. 0 or CSSL_E_NO_MEMORY. */
 int ragent_begin_restoring(struct ragent *r, struct ragent_worker *rw);
 void ragent_say_running_again(const struct ragent *r);
-
-#endif

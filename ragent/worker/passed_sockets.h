@@ -2,8 +2,7 @@
  * tells the use of a socket, the same in both processes: "listener sf 127.0.0.1:443", "control
  * /run/cssl/ragent.sock".
  */
-#ifndef CSSL_RAGENT_PASSED_SOCKETS_H
-#define CSSL_RAGENT_PASSED_SOCKETS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -28,5 +27,3 @@ int passed_sockets_take(struct passed_sockets *p, const char *key, unsigned work
 const char *passed_sockets_left(const struct passed_sockets *p);
 /* Close the sockets that were not taken. */
 void passed_sockets_clear(struct passed_sockets *p);
-
-#endif

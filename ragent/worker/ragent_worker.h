@@ -1,8 +1,7 @@
 /* ragent_worker.h: one worker thread of RAgent: its listening sockets, its links to every worker of every agent, its
  * connections, its counters. Used only from its own thread once that runs, except the counters.
  */
-#ifndef CSSL_RAGENT_RAGENT_WORKER_H
-#define CSSL_RAGENT_RAGENT_WORKER_H
+#pragma once
 
 #include "ragent/connection/connection_home.h"
 #include "ragent/link/requests.h"
@@ -69,5 +68,3 @@ void ragent_worker_unpark(struct worker *w, void *worker);
  * links. Calls @on_closed when every handle is closed. A second call ends the rest at once. */
 void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_closed)(struct ragent_worker *rw));
 void ragent_worker_destroy(struct ragent_worker *rw);
-
-#endif

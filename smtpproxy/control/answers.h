@@ -1,6 +1,5 @@
 /* answers.h: the answers of the control API, in one table of paths. */
-#ifndef CSSL_SMTPPROXY_ANSWERS_H
-#define CSSL_SMTPPROXY_ANSWERS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -71,5 +70,3 @@ void answers_queue_metrics(const struct control_view *v, FILE *f);
 
 /* As text of one line, which the caller frees. NULL: out of memory. */
 char *summary_make(const struct control_view *v);
-
-#endif

@@ -1,8 +1,7 @@
 /* control.h: the control API of smtpproxy: HTTP and JSON on a UNIX socket. It answers questions, and takes an
  * operator's orders for the queue.
  */
-#ifndef CSSL_SMTPPROXY_CONTROL_H
-#define CSSL_SMTPPROXY_CONTROL_H
+#pragma once
 
 #include "smtpproxy/control/answers.h"
 
@@ -35,5 +34,3 @@ int status_socket_fd(const struct status_socket *s);
 
 /* NULL is legal. The memory is freed when its handles are closed. The path stays. */
 void status_socket_destroy(struct status_socket *s);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * The members of a courier are read by the parts that do its work (courier_dialogue.h, courier_name.h,
  * courier_settle.h, notice.h), and by delivery.c and probe.c, which send it. */
-#ifndef CSSL_SMTPPROXY_COURIER_H
-#define CSSL_SMTPPROXY_COURIER_H
+#pragma once
 
 #include "smtp/data.h"
 #include "smtpproxy/delivery/delivery.h"
@@ -121,5 +120,3 @@ void courier_end(struct courier *c, enum courier_end how);
 
 /* DOT: it lets go of a receiver that may not have got the final dot, and the message is in doubt. */
 void courier_cut(struct courier *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* courier_dialogue.h: what a courier says to its receiver, and what the replies mean. A part of its own, because it
  * knows commands and replies only: who ends the lease, and where the message goes then, is the courier's. Called by
  * courier.c, within a lease. */
-#ifndef CSSL_SMTPPROXY_COURIER_DIALOGUE_H
-#define CSSL_SMTPPROXY_COURIER_DIALOGUE_H
+#pragma once
 
 #include "smtpproxy/delivery/courier.h"
 
@@ -22,5 +21,3 @@ enum courier_outcome courier_dialogue_hear(struct courier *c, const char *data, 
 enum courier_outcome courier_dialogue_on_room(struct courier *c);
 /* The receiver is lost, or is let go. If it may have the whole message, the message is in doubt. */
 void courier_dialogue_doubt(struct courier *c, const char *cause);
-
-#endif

@@ -1,7 +1,6 @@
 /* courier_name.h: names of deliveries, for a next hop that speaks XCSSLTX (doc/xcssltx.md). A part of its own, because
  * everything about names can be left out: then a message in doubt is sent again. */
-#ifndef CSSL_SMTPPROXY_COURIER_NAME_H
-#define CSSL_SMTPPROXY_COURIER_NAME_H
+#pragma once
 
 #include "smtpproxy/delivery/courier.h"
 
@@ -21,5 +20,3 @@ enum courier_next courier_name_refused(struct courier *c);
 /* The question was answered. SETTLE: @decided is the reply to the end. MAIL: it has the next number. */
 enum courier_next courier_name_answered(
 	struct courier *c, const struct smtp_reply_line *line, struct smtp_reply_line *decided);
-
-#endif

@@ -1,7 +1,6 @@
 /* courier_settle.h: the fates of a message's recipients, and what the queue does with the message. A part of its own,
  * because here alone a message leaves the queue. */
-#ifndef CSSL_SMTPPROXY_COURIER_SETTLE_H
-#define CSSL_SMTPPROXY_COURIER_SETTLE_H
+#pragma once
 
 #include "smtpproxy/delivery/courier.h"
 
@@ -11,5 +10,3 @@ void courier_note_reply(struct courier *c, const struct smtp_reply_line *line);
 void courier_settle(struct courier *c);
 /* The message is older than queue.expire. */
 bool courier_has_expired(const struct courier *c);
-
-#endif

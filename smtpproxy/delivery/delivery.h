@@ -1,8 +1,7 @@
 /* delivery.h: delivers the messages of the queue. Each destination of the queue has up to queue.deliveries couriers,
  * and each courier has one message. Couriers share the connections, the limits and the turns of outward/.
  */
-#ifndef CSSL_SMTPPROXY_DELIVERY_H
-#define CSSL_SMTPPROXY_DELIVERY_H
+#pragma once
 
 #include "smtpproxy/queue/items/content.h"
 
@@ -45,5 +44,3 @@ uint32_t delivery_source_of(struct content_bytes envelope);
 
 /* Use the file that was read again. The one before stays in memory. */
 void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf);
-
-#endif

@@ -1,7 +1,6 @@
 /* notice.h: the mail that tells a sender about recipients of his message (RFC 3464). A part of its own, because its
  * form is that of an RFC, and nobody but the settling sends one. */
-#ifndef CSSL_SMTPPROXY_NOTICE_H
-#define CSSL_SMTPPROXY_NOTICE_H
+#pragma once
 
 #include "smtpproxy/delivery/courier.h"
 
@@ -11,5 +10,3 @@ bool notice_is_due(const struct courier *c);
 /* Tell it. 0: the message is settled, or will be when the notice is stored. Other results are those of
  * queue_bounce(). */
 int notice_send(struct courier *c);
-
-#endif

@@ -7,8 +7,7 @@
  * The sender of the mail is not named: what is remembered has to be true for the next one, too. The empty sender would
  * be refused by hosts that take notices only about mail which they sent.
  */
-#ifndef CSSL_SMTPPROXY_PROBE_H
-#define CSSL_SMTPPROXY_PROBE_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -36,5 +35,3 @@ enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply);
 /* on_known does not come. In any state. */
 void probe_forget(struct probe_wait *w);
-
-#endif

@@ -1,8 +1,7 @@
 /* way.h: the way of a message: the addresses at which it is tried, one after the other (RFC 5321 5.1), and what TLS
  * with them has to be.
  */
-#ifndef CSSL_SMTPPROXY_WAY_H
-#define CSSL_SMTPPROXY_WAY_H
+#pragma once
 
 #include "smtpproxy/delivery/delivery.h"
 #include "smtpproxy/dns/exchangers.h"
@@ -33,5 +32,3 @@ bool way_has_next(const struct way *w);
 
 /* There will be no on_found; frees what it holds. In any state. */
 void way_forget(struct way *w);
-
-#endif

@@ -1,8 +1,7 @@
 /* exchangers.h: the mail servers of a domain as addresses, in the order in which they are tried (RFC 5321 5.1): those
  * of its MX records, or else the domain's own; or the one address of an address literal.
  */
-#ifndef CSSL_SMTPPROXY_EXCHANGERS_H
-#define CSSL_SMTPPROXY_EXCHANGERS_H
+#pragma once
 
 #include "smtpproxy/dns/records.h"
 #include "smtpproxy/dns/resolver.h"
@@ -46,5 +45,3 @@ void exchangers_cut(struct exchangers *x, unsigned at);
 
 /* There will be no on_found; frees what it holds. In any state. */
 void exchangers_forget(struct exchangers *x);
-
-#endif

@@ -1,8 +1,7 @@
 /* records.h: the data of DNS records as C values: names, MX (RFC 1035 3.3.9), A, AAAA and TLSA (RFC 6698 2.1). Bytes
  * in, values out: no sockets, no clock.
  */
-#ifndef CSSL_SMTPPROXY_RECORDS_H
-#define CSSL_SMTPPROXY_RECORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ struct mx_list {
  * to an end. @random: a number below its argument. */
 enum mx_verdict mx_list_read(struct mx_list *l, const struct dns_record *records, size_t count, const char *own,
 	uint32_t (*random)(uint32_t below));
-
-#endif

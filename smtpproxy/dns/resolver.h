@@ -3,8 +3,7 @@
  * libunbound has a thread of its own. A resolver and its questions belong to one worker's thread, and callbacks come
  * there; none comes before the call that asked has returned.
  */
-#ifndef CSSL_SMTPPROXY_RESOLVER_H
-#define CSSL_SMTPPROXY_RESOLVER_H
+#pragma once
 
 #include "conf/smtpproxy.h"
 #include "net/loop/wheel.h"
@@ -61,5 +60,3 @@ void dns_question_forget(struct dns_question *q);
 
 /* For logs. */
 const char *dns_outcome_text(enum dns_outcome o);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * A host whose address is not secure is not asked for TLSA records (RFC 7672 2.2.2): some old name servers fail then.
  */
-#ifndef CSSL_SMTPPROXY_TLSA_H
-#define CSSL_SMTPPROXY_TLSA_H
+#pragma once
 
 #include "smtpproxy/dns/resolver.h"
 
@@ -48,5 +47,3 @@ struct tlsa_search {
 void tlsa_search_begin(struct tlsa_search *s, struct resolver *r, const char *host, uint16_t port);
 /* There will be no on_found. In any state. */
 void tlsa_search_forget(struct tlsa_search *s);
-
-#endif

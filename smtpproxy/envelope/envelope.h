@@ -4,8 +4,7 @@
  * Its bytes: the version (1), then texts that each end with NUL: the EHLO name, the client's address, the sender, the
  * parameters of MAIL; and for each recipient the mailbox and the parameters of RCPT.
  */
-#ifndef CSSL_SMTPPROXY_ENVELOPE_H
-#define CSSL_SMTPPROXY_ENVELOPE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -84,5 +83,3 @@ struct received {
 
 /* Returns its length, with the CRLF at its end. */
 size_t received_write(const struct received *r, char out[static RECEIVED_MAX]);
-
-#endif

@@ -5,8 +5,7 @@
  * The bytes of a note: for each recipient a letter of enum fate, the text of the last reply, and NUL. Behind the text
  * may stand 0x1f and the name of the server that gave it, and behind that 0x1f and 'n': the server sends no reports.
  */
-#ifndef CSSL_SMTPPROXY_FATES_H
-#define CSSL_SMTPPROXY_FATES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -53,5 +52,3 @@ void fates_unsend(struct fates *f);
 
 /* The fates as a note, with its length; the caller frees it. NULL: out of memory. */
 char *fates_note(const struct fates *f, size_t *len);
-
-#endif

@@ -2,8 +2,7 @@
  * Adding never waits: a thread writes (event_writer.h). While the file takes nothing, records wait in memory; those for
  * which there is no room there, and those that the file refuses, are dropped and counted.
  */
-#ifndef CSSL_SMTPPROXY_EVENT_LOG_H
-#define CSSL_SMTPPROXY_EVENT_LOG_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void event_log_count(struct event_log *l);
 /* The answer of the control API: at most @most records with numbers above @after, oldest first, the instance, and the
  * numbers of the oldest record in memory (1: none was forgotten) and of the newest. The caller owns it. */
 json_t *event_log_answer(const struct event_log *l, uint64_t after, unsigned most);
-
-#endif

@@ -4,8 +4,7 @@
  * The thread begins with the first line, or with the first file that it is to open: it has the user and the
  * capabilities that the process has then.
  */
-#ifndef CSSL_SMTPPROXY_EVENT_WRITER_H
-#define CSSL_SMTPPROXY_EVENT_WRITER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ int event_writer_add(struct event_writer *w, char *text, size_t len);
 
 /* Lines so far that a file did not take, or that had none. */
 uint64_t event_writer_lost(struct event_writer *w);
-
-#endif

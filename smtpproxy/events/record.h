@@ -17,8 +17,7 @@
  *   tls          version and cipher toward the receiver; absent in clear
  *   transaction  the name by XCSSLTX, if it has one
  */
-#ifndef CSSL_SMTPPROXY_RECORD_H
-#define CSSL_SMTPPROXY_RECORD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -68,5 +67,3 @@ static inline bool record_is_open(const struct record *r)
 {
 	return r->fields != NULL;
 }
-
-#endif

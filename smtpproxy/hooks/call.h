@@ -1,8 +1,7 @@
 /* call.h: one hook, in one transaction: what a protocol of hooks sees of the question, and how it answers. A part of
  * its own, because the protocols (milter.c, http_judge.c) know neither each other nor the order of the hooks, which is
  * filter.c's: it owns the calls, their connections and their time limits. */
-#ifndef CSSL_SMTPPROXY_CALL_H
-#define CSSL_SMTPPROXY_CALL_H
+#pragma once
 
 #include <jansson.h>
 #include <llhttp.h>
@@ -136,5 +135,3 @@ void call_fails(struct call *c, const char *cause);
 void call_progresses(struct call *c);
 
 extern const struct smtp_span call_reply_rejects, call_reply_defers;
-
-#endif

@@ -1,8 +1,7 @@
 /* filter.h: the hooks of one transaction. Each step of it is judged by all of them, one after the other; the first one
  * that refuses decides. A hook has a connection of its own for each transaction.
  */
-#ifndef CSSL_SMTPPROXY_FILTER_H
-#define CSSL_SMTPPROXY_FILTER_H
+#pragma once
 
 #include "smtpproxy/hooks/hooks.h"
 #include "smtpproxy/hooks/message.h"
@@ -45,5 +44,3 @@ void filter_ask(struct filter *f, enum filter_step step, struct smtp_span addres
 void filter_ask_message(struct filter *f, struct message *m);
 /* The receiver took the recipient of the last question. */
 void filter_note_recipient(struct filter *f);
-
-#endif

@@ -1,8 +1,7 @@
 /* hooks.h: the programs that judge mail, as the process knows them: how they answered so far, and whether they are to
  * be left alone. A hook is known by its name, also after a change of the configuration.
  */
-#ifndef CSSL_SMTPPROXY_HOOKS_H
-#define CSSL_SMTPPROXY_HOOKS_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -51,5 +50,3 @@ void hook_answered(struct hook *k);
 void hook_failed(struct hooks *h, struct hook *k, const char *cause);
 
 const char *hook_state_name(enum hook_state state);
-
-#endif

@@ -1,8 +1,7 @@
 /* message.h: a message that is kept in memory while hooks judge it: its header as a list of fields, which they may
  * change, and its body. No sockets, no clock.
  */
-#ifndef CSSL_SMTPPROXY_MESSAGE_H
-#define CSSL_SMTPPROXY_MESSAGE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ bool message_piece(const struct message *m, size_t n, struct smtp_span *out);
 
 /* The next piece for DATA, with dots added and the final dot, in @out of @cap (at least 64) bytes. 0: that was all. */
 size_t message_next(struct message *m, char *out, size_t cap);
-
-#endif

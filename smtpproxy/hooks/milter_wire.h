@@ -1,8 +1,7 @@
 /* milter_wire.h: the packets of the milter protocol (sendmail's libmilter, versions 2 to 6), as its client. A packet is
  * its length in 4 bytes, a letter, and the rest. Texts end with NUL. Bytes in, bytes out: no sockets.
  */
-#ifndef CSSL_SMTPPROXY_MILTER_WIRE_H
-#define CSSL_SMTPPROXY_MILTER_WIRE_H
+#pragma once
 
 #include "proto/wire.h"
 #include "smtp/span.h"
@@ -104,5 +103,3 @@ int milter_read_text(struct wire_reader *r, struct smtp_span *out);
 /* An SMTP reply out of "550 5.7.1 Text", perhaps in several lines. Appends it with CRLF; a 421 becomes 451, because it
  * would end the session. 0; CSSL_E_RANGE: it is no reply that refuses. */
 int milter_write_reply(struct wire_writer *w, struct smtp_span text);
-
-#endif

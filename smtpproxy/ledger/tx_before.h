@@ -2,8 +2,7 @@
  * sessions, so it is asked. When its last session is over, it gives its ledger. No sockets: the owner of the channel
  * carries the bytes (tx_message.h).
  */
-#ifndef CSSL_SMTPPROXY_TX_BEFORE_H
-#define CSSL_SMTPPROXY_TX_BEFORE_H
+#pragma once
 
 #include "smtpproxy/ledger/tx_ledger.h"
 
@@ -30,5 +29,3 @@ enum tx_before_answer tx_before_ask(struct tx_before *b, const struct smtp_tx_qu
 /* Write the ledger as messages: those of the processes before, then @own. */
 void tx_before_give(const struct tx_before *b, const struct tx_ledger *own,
 	void (*send)(void *ctx, const uint8_t *data, size_t len), void *ctx);
-
-#endif

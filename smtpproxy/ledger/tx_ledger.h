@@ -5,8 +5,7 @@
  * and learns by that key that the memory is lost. An entry keeps only the newest decisions, and remembers up to
  * which number it has forgotten them.
  */
-#ifndef CSSL_SMTPPROXY_TX_LEDGER_H
-#define CSSL_SMTPPROXY_TX_LEDGER_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -88,5 +87,3 @@ void tx_entry_wait(struct tx_entry *e, struct tx_waiter *w);
 void tx_entry_tell(struct tx_entry *e, uint64_t number);
 /* @w does not want to know any more. */
 void tx_waiter_cancel(struct tx_waiter *w);
-
-#endif

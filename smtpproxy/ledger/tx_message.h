@@ -3,8 +3,7 @@
  *
  *   length (2), kind (1), content; texts have their length in 2 bytes before them
  */
-#ifndef CSSL_SMTPPROXY_TX_MESSAGE_H
-#define CSSL_SMTPPROXY_TX_MESSAGE_H
+#pragma once
 
 #include "smtpproxy/ledger/tx_ledger.h"
 
@@ -33,5 +32,3 @@ size_t tx_message_write(const struct tx_message *m, uint8_t *out);
 
 /* The first message of @in. Its length; 0: more bytes are needed; negative: it is none. */
 int tx_message_read(const uint8_t *in, size_t len, struct tx_message *m);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * "No mail" is temporary for senders: they try again.
  */
-#ifndef CSSL_SMTPPROXY_DANE_H
-#define CSSL_SMTPPROXY_DANE_H
+#pragma once
 
 #include "smtpproxy/dns/tlsa.h"
 #include "smtpproxy/outward/onward.h"
@@ -39,5 +38,3 @@ void dane_forget(struct dane *d);
 
 /* For the control API. */
 const char *dane_word(const struct dane *d);
-
-#endif

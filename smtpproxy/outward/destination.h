@@ -1,8 +1,7 @@
 /* destination.h: one receiver: its connections, its extensions, how many connections it takes, and the sessions that
  * wait for one. A part of its own, because here alone it is decided who gets which connection, and when there is a new
  * one. A session embeds a want (want.h): by it the session asks, and gets the answer. */
-#ifndef CSSL_SMTPPROXY_DESTINATION_H
-#define CSSL_SMTPPROXY_DESTINATION_H
+#pragma once
 
 #include "smtpproxy/outward/dane.h"
 #include "smtpproxy/outward/receiver_share.h"
@@ -92,5 +91,3 @@ void destination_give_up_clear(struct destination *d, const struct onward *o);
 void destination_take_back(struct destination *d, struct onward *o);
 /* The lease is over, by on_lost. */
 void destination_note_lost(struct destination *d, struct onward *o);
-
-#endif

@@ -2,8 +2,7 @@
  * level `may` does so after each handshake that fails, lost connections included; here, one that is lost is no sign of
  * broken TLS, but several in a row are. Whoever can break a handshake could as well take STARTTLS out of the offers.
  */
-#ifndef CSSL_SMTPPROXY_FALLBACK_H
-#define CSSL_SMTPPROXY_FALLBACK_H
+#pragma once
 
 #include "smtp/reply.h"
 #include "smtpproxy/outward/onward.h"
@@ -35,5 +34,3 @@ bool fallback_is_refused(const struct onward *o, const struct smtp_reply_line *l
 
 /* The words alone: @line demands TLS. */
 bool fallback_demands_tls(const struct smtp_reply_line *line);
-
-#endif

@@ -6,8 +6,7 @@
  *                     |  '-- greeting_secured() -- TLS <--220-- STARTTLS
  *                     '------- offered and wanted -----------------^
  */
-#ifndef CSSL_SMTPPROXY_GREETING_H
-#define CSSL_SMTPPROXY_GREETING_H
+#pragma once
 
 #include "conf/smtpproxy.h"
 #include "proto/wire.h"
@@ -75,5 +74,3 @@ int greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer
 
 /* TLS: the handshake is complete; EHLO is sent again (RFC 3207 4.2). */
 void greeting_secured(struct greeting *g, struct wire_writer *out);
-
-#endif

@@ -10,8 +10,7 @@
  *                  LEASED
  *   GREETING, RENEWING, IDLE -> QUITTING;  every state -> CLOSING
  */
-#ifndef CSSL_SMTPPROXY_ONWARD_H
-#define CSSL_SMTPPROXY_ONWARD_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -178,5 +177,3 @@ void onward_expect(struct onward *o, uint32_t ms);
 /* LEASED: stop reading, and go on, while the sender does not take its replies. */
 void onward_pause(struct onward *o);
 void onward_resume(struct onward *o);
-
-#endif

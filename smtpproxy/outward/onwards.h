@@ -1,8 +1,7 @@
 /* onwards.h: the connections of one destination, by what they are doing. A part of its own, because each change is
  * counted twice: for the destination, and for the receiver that it may share with others. Called by destination.c,
  * which also reads @all, @in and @age. */
-#ifndef CSSL_SMTPPROXY_ONWARDS_H
-#define CSSL_SMTPPROXY_ONWARDS_H
+#pragma once
 
 #include "smtpproxy/outward/onward.h"
 
@@ -38,5 +37,3 @@ void onwards_age_clear_ones(struct onwards *all);
 /* Of the counts of a destination or a receiver: all; and those that it has greeted and that may be used. */
 uint32_t onwards_count(const uint32_t in[static DESTINATION_PLACES]);
 uint32_t onwards_usable(const uint32_t in[static DESTINATION_PLACES]);
-
-#endif

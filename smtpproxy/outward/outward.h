@@ -1,7 +1,6 @@
 /* outward.h: all destinations. A part of its own, because only here is known which one a session enters, and which one
  * gives its place to another. */
-#ifndef CSSL_SMTPPROXY_OUTWARD_H
-#define CSSL_SMTPPROXY_OUTWARD_H
+#pragma once
 
 #include "smtpproxy/outward/destination.h"
 
@@ -25,5 +24,3 @@ void outward_each(const struct outward *o, void (*fn)(void *ctx, const struct de
 unsigned outward_count(const struct outward *o);
 /* limits.destinations are in use, so outward_find() makes no further one. */
 bool outward_is_full(const struct outward *o);
-
-#endif

@@ -3,8 +3,7 @@
  * has taken none of them back. Every RECEIVER_LIMIT_STEP_MS without a refusal it rises by one. No sockets; the time is
  * an argument.
  */
-#ifndef CSSL_SMTPPROXY_RECEIVER_LIMIT_H
-#define CSSL_SMTPPROXY_RECEIVER_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void receiver_limit_taken(struct receiver_limit *l, uint32_t taken);
 
 /* It refused a connection while @taken others existed. */
 void receiver_limit_refused(struct receiver_limit *l, uint32_t taken, uint64_t now_ms);
-
-#endif

@@ -2,8 +2,7 @@
  * exist, and whether its TLS works. A part of its own, because several destinations may lead to one receiver: each of a
  * single message with a name (destination_goal.unique_id), and each of one sender (`as_sender`). Any other destination
  * has a share of its own. Called by destination.c; outward.c keeps the shares of several destinations. */
-#ifndef CSSL_SMTPPROXY_RECEIVER_SHARE_H
-#define CSSL_SMTPPROXY_RECEIVER_SHARE_H
+#pragma once
 
 #include "net/memory/table.h"
 #include "smtpproxy/outward/fallback.h"
@@ -38,5 +37,3 @@ void receiver_share_wait_no_more(struct destination *d);
 struct destination *receiver_share_wake(struct receiver_share *s);
 /* Another destination waits for room. */
 bool receiver_share_is_wanted(const struct destination *d);
-
-#endif

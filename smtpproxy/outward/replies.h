@@ -2,8 +2,7 @@
  * so many rows: the replies of further receivers count for "others", and codes that no RFC of SMTP has for "4xx" and
  * the like. The sum of all counts is that of all replies.
  */
-#ifndef CSSL_SMTPPROXY_REPLIES_H
-#define CSSL_SMTPPROXY_REPLIES_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -31,5 +30,3 @@ void replies_count(struct replies *all, const char *receiver, unsigned code, uin
 
 /* The counter smtpproxy_replies_total (Prometheus, text format 0.0.4). */
 void replies_write(const struct replies *all, FILE *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* route.h: how connections to one receiver are made, by the file. A part of its own, because it is the only one that
  * reads the file's rows of receivers and sources; it has no state. Called by outward.c and destination.c. */
-#ifndef CSSL_SMTPPROXY_ROUTE_H
-#define CSSL_SMTPPROXY_ROUTE_H
+#pragma once
 
 #include "proto/ids.h"
 #include "smtpproxy/outward/onward.h"
@@ -33,5 +32,3 @@ bool route_is_same(const struct onward_route *a, const struct onward_route *b);
  * of this family, so the kernel chooses. */
 const struct smtpproxy_source *route_pick_source(
 	const struct smtpproxy_outward *outward, sa_family_t family, uint32_t nth);
-
-#endif

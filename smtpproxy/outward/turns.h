@@ -7,8 +7,7 @@
  * waits and holds less than half of its share of the connections is next, whatever the turns were. No sockets, no
  * clock.
  */
-#ifndef CSSL_SMTPPROXY_TURNS_H
-#define CSSL_SMTPPROXY_TURNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -58,5 +57,3 @@ struct turn *turns_first(const struct turns *t);
 /* A waiting turn for which @fits is true; NULL: there is none. */
 struct turn *turns_find(
 	const struct turns *t, int (*fits)(const struct turn *turn, const void *what), const void *what);
-
-#endif

@@ -1,8 +1,7 @@
 /* want.h: what a session wants of a destination: its extensions, or a connection in its turn. A part of its own,
  * because who waits knows nothing of connections, and who makes them nothing of sessions. A session embeds a want, and
  * a destination embeds its wants. */
-#ifndef CSSL_SMTPPROXY_WANT_H
-#define CSSL_SMTPPROXY_WANT_H
+#pragma once
 
 #include "net/loop/worker.h"
 #include "smtp/reply_write.h"
@@ -71,5 +70,3 @@ void wants_send_elsewhere(struct wants *all);
 struct want *wants_find_named(const struct wants *all, const char *name);
 /* The name of the first one. There is one. */
 struct smtp_span wants_first_name(const struct wants *all);
-
-#endif

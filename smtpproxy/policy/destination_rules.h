@@ -1,8 +1,7 @@
 /* destination_rules.h: decides which destinations are allowed. So smtpproxy is no open proxy into its own host, and
  * mail does not come back to it.
  */
-#ifndef CSSL_SMTPPROXY_DESTINATION_RULES_H
-#define CSSL_SMTPPROXY_DESTINATION_RULES_H
+#pragma once
 
 #include "conf/smtpproxy.h"
 #include "smtp/path.h"
@@ -43,5 +42,3 @@ enum recipient_sender recipient_rules_sender(const struct smtpproxy_listener *l,
  * 4.5.1). */
 enum smtp_own recipient_rules_judge(
 	const struct smtpproxy_listener *l, enum recipient_sender sender, const struct smtp_path *to);
-
-#endif

@@ -1,8 +1,7 @@
 /* hops.h: counts how often a message was passed on: its Received fields (RFC 5321 6.3). A transparent proxy adds
  * none, but in a mail loop it sees those of the servers. In pieces of any size.
  */
-#ifndef CSSL_SMTPPROXY_HOPS_H
-#define CSSL_SMTPPROXY_HOPS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct hops {
 
 /* Follow @len bytes of the content. Returns the fields so far. */
 uint32_t hops_follow(struct hops *h, const char *in, size_t len);
-
-#endif

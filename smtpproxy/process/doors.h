@@ -1,8 +1,7 @@
 /* doors.h: the listening sockets, one for each listener of the file. A socket stays open when the file is read again,
  * and when another process takes it over, so that no connection is refused meanwhile.
  */
-#ifndef CSSL_SMTPPROXY_DOORS_H
-#define CSSL_SMTPPROXY_DOORS_H
+#pragma once
 
 #include "smtpproxy/sender/session.h"
 
@@ -31,5 +30,3 @@ void doors_give(const struct doors *d, struct handover *to);
 void doors_close(struct doors *d);
 /* Sockets that are not closed yet. */
 unsigned doors_left(const struct doors *d);
-
-#endif

@@ -1,6 +1,5 @@
 /* handover.h: the running process gives its listening sockets to a new one (inheritance.h has the conversation). */
-#ifndef CSSL_SMTPPROXY_HANDOVER_H
-#define CSSL_SMTPPROXY_HANDOVER_H
+#pragma once
 
 #include "net/stream/stream.h"
 #include "smtpproxy/process/inheritance.h"
@@ -42,5 +41,3 @@ struct predecessor {
 /* Takes over @fd. A failure means that no question can be asked, and is logged. */
 void predecessor_open(struct predecessor *p, struct worker *w, int fd, struct tx_before *before);
 void predecessor_close(struct predecessor *p); /* legal when it is not open */
-
-#endif

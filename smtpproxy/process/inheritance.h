@@ -11,8 +11,7 @@
  *
  * If the connection ends before that, the old process goes on as before.
  */
-#ifndef CSSL_SMTPPROXY_INHERITANCE_H
-#define CSSL_SMTPPROXY_INHERITANCE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ int inheritance_confirm(struct inheritance *in);
 
 /* Closes the sockets that were not taken. NULL is legal. */
 void inheritance_destroy(struct inheritance *in);
-
-#endif

@@ -1,6 +1,5 @@
 /* proxy.h: the root object: listeners, sessions, destinations, signals, and their end. */
-#ifndef CSSL_SMTPPROXY_PROXY_H
-#define CSSL_SMTPPROXY_PROXY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +22,3 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start s
 int proxy_run(struct proxy *p);
 
 void proxy_destroy(struct proxy *p); /* NULL is legal */
-
-#endif

@@ -1,8 +1,7 @@
 /* proxy_inside.h: the root object, for its own files: proxy.c (start and stop), proxy_reload.c (the file is read
  * again).
  */
-#ifndef CSSL_SMTPPROXY_PROXY_INSIDE_H
-#define CSSL_SMTPPROXY_PROXY_INSIDE_H
+#pragma once
 
 #include "smtpproxy/control/answers.h"
 #include "smtpproxy/process/handover.h"
@@ -56,5 +55,3 @@ void proxy_reload(struct proxy *p);
 int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap);
 /* Log what the file leaves open, and an operator should decide. */
 void proxy_warn(const struct conf_smtpproxy *conf);
-
-#endif

@@ -1,7 +1,6 @@
 /* queue_side.h: the parts that `deliver: queue` adds to the process: the queue, its delivery, and their end in order.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_SIDE_H
-#define CSSL_SMTPPROXY_QUEUE_SIDE_H
+#pragma once
 
 #include "conf/smtpproxy.h"
 #include "smtpproxy/delivery/delivery.h"
@@ -28,5 +27,3 @@ void queue_side_stop(struct queue_side *s, uint32_t within_ms);
 /* The file was read again: deliveries follow it; the queue and its backups stay. */
 void queue_side_follow(struct queue_side *s, const struct conf_smtpproxy *conf);
 void queue_side_destroy(struct queue_side *s); /* after on_stopped, or not opened; NULL is legal */
-
-#endif

@@ -1,8 +1,7 @@
 /* joining.h: which backups count. A part of its own, because the order in which servers are marked decides whether two
  * gateways may own the queue.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_JOINING_H
-#define CSSL_SMTPPROXY_QUEUE_JOINING_H
+#pragma once
 
 #include "smtpproxy/queue/markers/marker.h"
 
@@ -26,5 +25,3 @@ void joining_mark(struct queue *q);
 void joining_join_filled(struct queue *q);
 /* The owner of the queue hears whether a backup is in sync, if that changed. */
 void joining_tell_ready(struct queue *q);
-
-#endif

@@ -5,8 +5,7 @@
  * that has claimed the backups waits one whole lease before it delivers. The backups refuse the old owner's renewals
  * since the claim, so its lease has ended by then.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_LEASE_H
-#define CSSL_SMTPPROXY_QUEUE_LEASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline bool lease_holds(const struct lease *l, int64_t now_ms)
 {
 	return now_ms >= l->from_ms && now_ms < l->until_ms;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* looking.h: how a gateway comes to own the queue. A part of its own, because until it claims, nothing is held and
  * nothing is lost: it may only be patient.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_LOOKING_H
-#define CSSL_SMTPPROXY_QUEUE_LOOKING_H
+#pragma once
 
 #include "smtpproxy/queue/markers/marker.h"
 
@@ -36,5 +35,3 @@ struct recovery {
 /* LOOKING, WATCHING: claims every server that answers, if enough is known. In each state, returns whether a decision
  * about the servers may be made: they were asked just now, and after an order. Called at each sight and tick. */
 bool looking_step(struct queue *q);
-
-#endif

@@ -13,8 +13,7 @@
  * queue_stats.deletes_unconfirmed messages and those taken. While a backup counts, no message is taken above
  * QUEUE_UNCONFIRMED_MAX of the former.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_H
-#define CSSL_SMTPPROXY_QUEUE_QUEUE_H
+#pragma once
 
 #include "proto/agents_key.h"
 #include "smtpproxy/queue/backup/backup.h"
@@ -238,5 +237,3 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out);
 void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);
 /* From the oldest to the newest message, until @fn returns not 0. An OPAQUE one has no destination (@to is NULL). */
 void queue_each_message(const struct queue *q, int (*fn)(void *ctx, const struct item *i), void *ctx);
-
-#endif

@@ -3,8 +3,7 @@
  * waits a day more or expires at once. It follows the wall clock by at most a tenth of the time that passes, so that a
  * wait of five minutes lasts between four and a half and five and a half. All times are milliseconds.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_CLOCK_H
-#define CSSL_SMTPPROXY_QUEUE_QUEUE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ static inline int64_t queue_clock_ms(const struct queue_clock *c, int64_t boot_m
 {
 	return boot_ms + c->ahead_ms;
 }
-
-#endif

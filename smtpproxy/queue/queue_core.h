@@ -4,8 +4,7 @@
  * The parts, from the lowest: stock; joining; rivals; spares; looking; reading, uniting; servers. store and deliver
  * have the functions of queue.h, and use stock only. No part calls one above it.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_CORE_H
-#define CSSL_SMTPPROXY_QUEUE_QUEUE_CORE_H
+#pragma once
 
 #include "smtpproxy/queue/stock.h"
 #include "smtpproxy/queue/items/decided.h"
@@ -104,5 +103,3 @@ static inline unsigned queue_is_complete(const struct queue *q)
 {
 	return queue_backups_in(q, 1u << BACKUP_IN_SYNC);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* queue_stats.h: the counts of the queue as plain values, for the control API and /metrics. */
-#ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_STATS_H
-#define CSSL_SMTPPROXY_QUEUE_QUEUE_STATS_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup_stats.h"
 
@@ -49,5 +48,3 @@ struct queue_stats {
 };
 
 const char *queue_state_name(enum queue_state s);
-
-#endif

@@ -1,8 +1,7 @@
 /* reading.h: items that servers show become items in memory, before it is known what all servers have of them. A part
  * of its own, because a state may come before its message, and from another server.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_READING_H
-#define CSSL_SMTPPROXY_QUEUE_READING_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup.h"
 
@@ -35,5 +34,3 @@ void reading_apply(struct queue *q);
 /* @i was read, and its later states and its grave may not have been: a server is being read, or @i is of one that was
  * lost before its end. */
 bool reading_is_half(const struct queue *q, const struct item *i);
-
-#endif

@@ -1,8 +1,7 @@
 /* rivals.h: another gateway: what it wrote to a server, and whether this one ends because of it. A part of its own,
  * because it must never end while its memory is all that is left of a mail.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_RIVALS_H
-#define CSSL_SMTPPROXY_QUEUE_RIVALS_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup.h"
 
@@ -26,5 +25,3 @@ void rivals_meet(struct queue *q, const struct backup *b);
 void rivals_deposed(struct backup *b, uint64_t epoch);
 /* Of an order, when all servers were asked just now: count higher than others that lack what is in memory. */
 void rivals_outrank(struct queue *q);
-
-#endif

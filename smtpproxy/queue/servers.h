@@ -1,8 +1,7 @@
 /* servers.h: what the queue does with its two backups. A part of its own, because all that a server says comes through
  * here, and is given to the part that it is for.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_SERVERS_H
-#define CSSL_SMTPPROXY_QUEUE_SERVERS_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup.h"
 
@@ -20,5 +19,3 @@ extern const struct backup_ops servers_ops;
 
 /* Claim what may be claimed, fill and join what may be. Called at each sight and tick, and after an order. */
 void servers_consider(struct queue *q);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * A gateway that starts, or watches, gives each place the server that the markers name (choice.h).
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_SPARES_H
-#define CSSL_SMTPPROXY_QUEUE_SPARES_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup.h"
 #include "smtpproxy/queue/markers/choice.h"
@@ -43,5 +42,3 @@ bool spares_choose(struct queue *q);
 enum recovery_step spares_decide(const struct queue *q, enum recovery_trust trust, unsigned *mask);
 /* ACTIVE: look which servers are owed a place. */
 void spares_note_owed(struct queue *q);
-
-#endif

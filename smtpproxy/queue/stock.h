@@ -3,8 +3,7 @@
  *
  * Items have one kind each; what is of one kind only (lines, decided transactions) is told when one comes or goes.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_STOCK_H
-#define CSSL_SMTPPROXY_QUEUE_STOCK_H
+#pragma once
 
 #include "smtpproxy/queue/queue.h"
 
@@ -38,5 +37,3 @@ void stock_answered(struct queue *q, struct item *i, unsigned bits);
 void stock_refuse(struct queue *q, struct item *i, enum queue_outcome outcome);
 /* Another gateway has the queue, so the waiting senders will get no answer from the backups: they are told LOST. */
 void stock_fail_unstored(struct queue *q);
-
-#endif

@@ -1,8 +1,7 @@
 /* uniting.h: what a claimed server holds becomes a part of the queue, and the server gets what it lacks. A part of its
  * own, because what two servers have of one message must become one message.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_UNITING_H
-#define CSSL_SMTPPROXY_QUEUE_UNITING_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup.h"
 
@@ -14,5 +13,3 @@ void uniting_item(struct backup *b, const char *field, size_t field_len, const u
 void uniting_read(struct backup *b);
 /* @b was lost in the state @was. True: the recovery goes on without it, or begins again, and all is done. */
 bool uniting_lost(struct queue *q, struct backup *b, enum backup_state was);
-
-#endif

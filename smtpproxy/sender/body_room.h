@@ -9,8 +9,7 @@
  * of a source may take all room that is free. While more than half is used the room is short, and senders that stop in
  * the middle of a message have to leave (session_pace.c).
  */
-#ifndef CSSL_SMTPPROXY_BODY_ROOM_H
-#define CSSL_SMTPPROXY_BODY_ROOM_H
+#pragma once
 
 #include <sodium.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ int body_share_resize(struct body_share *h, size_t bytes);
 int body_share_add(struct body_share *h, struct message *m, const void *data, size_t len, size_t most);
 /* It gives all back, and is zero again. Legal for one that has not begun. */
 void body_share_end(struct body_share *h);
-
-#endif

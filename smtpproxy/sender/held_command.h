@@ -1,8 +1,7 @@
 /* held_command.h: a command that waits, as it was read: for the sender's turn, for hooks, for an answer about its
  * recipient. It is a part of its own because it needs no session: bytes in, the same command out.
  */
-#ifndef CSSL_SMTPPROXY_HELD_COMMAND_H
-#define CSSL_SMTPPROXY_HELD_COMMAND_H
+#pragma once
 
 #include "smtp/transaction.h"
 
@@ -18,5 +17,3 @@ int held_command_keep(struct held_command *h, const struct smtp_client_event *e)
 struct smtp_client_event held_command_event(const struct held_command *h, unsigned parse);
 /* No command waits any more. */
 void held_command_free(struct held_command *h);
-
-#endif

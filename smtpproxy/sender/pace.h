@@ -2,8 +2,7 @@
  * memory that its message takes. It has some time in all, and more for each byte that it sends. No sockets; the time is
  * an argument.
  */
-#ifndef CSSL_SMTPPROXY_PACE_H
-#define CSSL_SMTPPROXY_PACE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ uint64_t pace_all_ms(const struct pace *p, uint64_t now_ms);
 
 /* Milliseconds that the sender may still let wait. 0: it is too slow. */
 uint64_t pace_left_ms(const struct pace *p, const struct pace_rules *rules, uint64_t now_ms);
-
-#endif

@@ -15,8 +15,7 @@
  *   TALKS --XCSSLTX about a message that is not decided--> ASKS --decided--> TALKS
  *   LEAVES: our last words are said, the sender's FIN is to come. OVER: the connection is closing.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_H
-#define CSSL_SMTPPROXY_SESSION_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -132,5 +131,3 @@ void session_cut_decided(struct session *s);
 void session_cut(struct session *s);
 
 const char *session_state_name(enum session_state state);
-
-#endif

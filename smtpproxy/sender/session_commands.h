@@ -1,8 +1,7 @@
 /* session_commands.h: the sender's commands. It is a part of its own because which command may come when is one table.
  * session.c gives it the sender's bytes; parts that let a command wait bring it back here.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_COMMANDS_H
-#define CSSL_SMTPPROXY_SESSION_COMMANDS_H
+#pragma once
 
 #include "smtp/transaction.h"
 
@@ -24,5 +23,3 @@ extern const struct want_ops session_want_ops;
 bool session_errs(struct session *s);
 /* Answers a command in its turn; too many 5xx end the session. */
 void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own);
-
-#endif

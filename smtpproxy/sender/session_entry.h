@@ -1,8 +1,7 @@
 /* session_entry.h: the way into a session, to its banner. It is a part of its own because until its destination is
  * known a sender costs no receiver anything. session.c calls it.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_ENTRY_H
-#define CSSL_SMTPPROXY_SESSION_ENTRY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ int session_entry_admit(struct session *s);
 void session_entry_begin(struct session *s);
 /* HEADER: bytes of a PROXY header. Returns the bytes used; 0: it is not whole yet. */
 size_t session_entry_header(struct session *s, const uint8_t *in, size_t len);
-
-#endif

@@ -1,8 +1,7 @@
 /* session_filter.h: hooks judge the commands of a transaction, and then its message. It is a part of its own because
  * only a listener with hooks has a struct filtered.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_FILTER_H
-#define CSSL_SMTPPROXY_SESSION_FILTER_H
+#pragma once
 
 #include "smtp/transaction.h"
 
@@ -35,5 +34,3 @@ void session_held_go_on(struct session *s);
 size_t session_held_read(struct session *s, const char *in, size_t len);
 /* Nothing of it, or not all, has gone to the receiver. */
 bool session_is_unsent(const struct session *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* session_lease.h: a transaction on a connection to the receiver: bytes, replies, and its end. It is a part of its own
  * because only here a reply of the receiver becomes one to the sender.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_LEASE_H
-#define CSSL_SMTPPROXY_SESSION_LEASE_H
+#pragma once
 
 #include "smtp/transaction.h"
 
@@ -29,5 +28,3 @@ void session_decide(struct session *s, struct smtp_span reply);
 
 /* The lease is over, because the receiver broke the protocol, or gave up. */
 void session_lose_receiver(struct session *s, enum smtp_own why);
-
-#endif

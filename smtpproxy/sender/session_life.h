@@ -1,8 +1,7 @@
 /* session_life.h: what every part may do to a session, and only session.c does: change its state, speak in its name,
  * end it. It is a part of its own because the drawing of the states (session.h) is kept in one place.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_LIFE_H
-#define CSSL_SMTPPROXY_SESSION_LIFE_H
+#pragma once
 
 #include "smtpproxy/sender/session.h"
 
@@ -32,5 +31,3 @@ void session_finish_alone(struct session *s);
 void session_go_on(struct session *s);
 /* The sender has to send something within a time limit. */
 void session_expect_sender(struct session *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* session_offers.h: the extensions for a sender, and whether the receiver has those that it uses. It is a part of its
  * own because what EHLO promises is decided in one place.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_OFFERS_H
-#define CSSL_SMTPPROXY_SESSION_OFFERS_H
+#pragma once
 
 #include "smtp/command.h"
 
@@ -19,5 +18,3 @@ enum smtp_own session_lack(const struct session *s, const struct smtp_command *c
 
 /* Bytes of the largest message that is taken here; UINT64_MAX: the receiver judges alone. */
 uint64_t session_size_max(const struct session *s);
-
-#endif

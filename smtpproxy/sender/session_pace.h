@@ -1,8 +1,7 @@
 /* session_pace.h: how long a sender may keep what others wait for: its connection to the receiver, and the memory of
  * its message. It is a part of its own because only the deadline of a session asks it (session.c, within a lease).
  */
-#ifndef CSSL_SMTPPROXY_SESSION_PACE_H
-#define CSSL_SMTPPROXY_SESSION_PACE_H
+#pragma once
 
 struct session;
 
@@ -10,5 +9,3 @@ struct session;
 void session_expect_pace(struct session *s);
 /* Ends a sender that was silent for too long, or that is too slow while others wait. */
 void session_look_at_pace(struct session *s);
-
-#endif

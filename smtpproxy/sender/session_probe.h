@@ -1,8 +1,7 @@
 /* session_probe.h: deliver: queue: which recipients are taken from whom. It is a part of its own because a relay does
  * not judge recipients.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_PROBE_H
-#define CSSL_SMTPPROXY_SESSION_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@ struct smtp_client_event;
 /* RCPT of a stranger. True: it was refused, or waits for the answer of its receiver, and comes to session_transact()
  * again then. False: it goes on. */
 bool session_judge_recipient(struct session *s, const struct smtp_client_event *e);
-
-#endif

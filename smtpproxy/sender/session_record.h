@@ -1,8 +1,7 @@
 /* session_record.h: the facts about a transaction for the event log. It is a part of its own because mail goes on
  * without it: no function here decides anything.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_RECORD_H
-#define CSSL_SMTPPROXY_SESSION_RECORD_H
+#pragma once
 
 #include "net/socket/address.h"
 #include "proto/proxy_header.h"
@@ -39,5 +38,3 @@ void session_record_reply(struct session *s, const struct smtp_server_event *e);
 void session_record_end(struct session *s, enum record_outcome outcome);
 /* No receiver had the mail; @why is what the sender was told. */
 void session_record_not_served(struct session *s, enum smtp_own why);
-
-#endif

@@ -1,8 +1,7 @@
 /* session_store.h: deliver: queue: what a receiver would do is done here. It is a part of its own because only then a
  * session has a struct store.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_STORE_H
-#define CSSL_SMTPPROXY_SESSION_STORE_H
+#pragma once
 
 #include "smtp/transaction.h"
 #include "smtpproxy/envelope/envelope.h"
@@ -33,5 +32,3 @@ void session_store_drop(struct session *s);
 uint64_t session_store_taken(const struct session *s);
 /* The backups have not answered in time: the message is taken back, and the sender is asked to come again. */
 void session_store_expire(struct session *s);
-
-#endif

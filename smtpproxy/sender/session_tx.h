@@ -1,8 +1,7 @@
 /* session_tx.h: a session's part in XCSSLTX (doc/xcssltx.md): names, decisions and questions. It is a part of its own
  * because a name outlives its session: all sessions of one id are in its entry's list.
  */
-#ifndef CSSL_SMTPPROXY_SESSION_TX_H
-#define CSSL_SMTPPROXY_SESSION_TX_H
+#pragma once
 
 #include "proto/proxy_header.h"
 #include "smtp/transaction.h"
@@ -67,5 +66,3 @@ struct remote_channel {
 void session_tx_ask_remote(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m);
 /* The channel ends. */
 void session_tx_forget_remote(struct sender_home *home);
-
-#endif

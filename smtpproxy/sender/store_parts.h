@@ -15,8 +15,7 @@
  * (doc/xcssltx.md) is told of a 250 while a part may still be lost. If the gateway dies before, parts that were stored
  * are delivered although their sender got no 250, and it sends the message again: copies, and nothing lost.
  */
-#ifndef CSSL_SMTPPROXY_STORE_PARTS_H
-#define CSSL_SMTPPROXY_STORE_PARTS_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -70,5 +69,3 @@ void store_parts_withdraw(struct store_parts *p);
 
 /* Withdraws, and frees. */
 void store_parts_free(struct store_parts *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* onward_tls.h: TLS toward a receiver, or a Redis server. Bytes in, bytes out: no sockets. */
-#ifndef CSSL_SMTPPROXY_ONWARD_TLS_H
-#define CSSL_SMTPPROXY_ONWARD_TLS_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ int onward_tls_flush(struct onward_tls *t, struct stream *s);
 const char *onward_tls_version(const struct onward_tls *t);
 const char *onward_tls_cipher(const struct onward_tls *t);
 const char *onward_tls_failure(const struct onward_tls *t); /* of FAILED and STARVED */
-
-#endif

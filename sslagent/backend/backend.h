@@ -2,8 +2,7 @@
  * one waits in the worker's pool (backend_pool.h). Until an orderly close, its socket resets when it closes
  * (SO_LINGER 0): so a backend never takes half an upload for a whole one.
  */
-#ifndef CSSL_SSLAGENT_BACKEND_H
-#define CSSL_SSLAGENT_BACKEND_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -101,5 +100,3 @@ int backend_give_unread(struct backend *b, const uint8_t *data, size_t len);
 void backends_are_quiet(struct backend *const *backends, unsigned n, uint64_t *quiet);
 
 const struct conf_backend *backend_conf(const struct backend *b);
-
-#endif

@@ -2,8 +2,7 @@
  * Conversations at a checkpoint leave theirs here (listeners' backends with `reuse: on`), and later ones take them, the
  * most recently used first. An idle connection ends after a while, or when the backend ends it.
  */
-#ifndef CSSL_SSLAGENT_BACKEND_POOL_H
-#define CSSL_SSLAGENT_BACKEND_POOL_H
+#pragma once
 
 #include "conf/conf.h"
 
@@ -26,5 +25,3 @@ void backend_pool_destroy(struct backend_pool *p);
 struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf, enum conf_service service);
 /* Takes over an open, quiet connection. Closes it if the pool is full. */
 void backend_pool_put(struct backend_pool *p, struct backend *b, enum conf_service service);
-
-#endif

@@ -9,8 +9,7 @@
  * A direct listener is an agent's own TLS listener, for use behind any layer-4 balancer (CSSL-SL without RAgent): TCP
  * connections of clients as carriers. Such a connection stays here until it ends; its session is shared like any other.
  */
-#ifndef CSSL_SSLAGENT_CARRIER_HOME_H
-#define CSSL_SSLAGENT_CARRIER_HOME_H
+#pragma once
 
 #include "net/memory/slabs.h"
 #include "net/report/log_pace.h"
@@ -111,5 +110,3 @@ void direct_tell_left_out(struct carrier_home *home);
 void direct_close_all(struct carrier_home *home);
 /* Frees the listeners' memory, when every handle is closed. */
 void direct_release_all(struct carrier_home *home);
-
-#endif

@@ -1,8 +1,7 @@
 /* direct.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c (listeners, and the
  * access log) and direct_preamble.c (the dialogue before STARTTLS) only.
  */
-#ifndef CSSL_SSLAGENT_DIRECT_H
-#define CSSL_SSLAGENT_DIRECT_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -99,5 +98,3 @@ void direct_preamble_fin(struct direct *d);
 void direct_preamble_finish(struct direct *d, enum end_reason reason);
 /* The client is gone. */
 void direct_preamble_forget(struct direct *d);
-
-#endif

@@ -4,8 +4,7 @@
  * Each frame is written here, and goes to the link from here. The memory is blocks of a worker's spare buffers, each
  * with a run of frames. A block goes back when all its frames are confirmed: no frame is looked at for that.
  */
-#ifndef CSSL_SSLAGENT_HELD_H
-#define CSSL_SSLAGENT_HELD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ struct held_frame *held_next(const struct held *h, struct held_walk *w);
 void held_clear(struct held *h, struct buffers *buffers);
 /* The same, for good: from now on it is BROKEN. */
 void held_give_up(struct held *h, struct buffers *buffers);
-
-#endif

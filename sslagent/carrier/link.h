@@ -2,8 +2,7 @@
  * RAgent, life), link_stream.c (streams as carriers of connections) and link_parked.c (streams that wait for RAgent's
  * next process, and go on). All others use carrier_home.h.
  */
-#ifndef CSSL_SSLAGENT_LINK_H
-#define CSSL_SSLAGENT_LINK_H
+#pragma once
 
 #include "net/memory/holdings.h"
 #include "net/stream/framed.h"
@@ -120,5 +119,3 @@ void carrier_link_park(struct carrier_link *l);
 void carrier_link_end_parked(struct carrier_link *l);
 /* If it is PARKED: it is over once it has no stream any more. */
 void carrier_link_end_parked_if_empty(struct carrier_link *l);
-
-#endif

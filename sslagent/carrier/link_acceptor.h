@@ -6,8 +6,7 @@
  * To a UNIX socket only the agent's own user and one group may connect, so that no other user of the host can keep
  * openings open: `link_group` of the cluster file, else the group of the user that RAgents become.
  */
-#ifndef CSSL_SSLAGENT_LINK_ACCEPTOR_H
-#define CSSL_SSLAGENT_LINK_ACCEPTOR_H
+#pragma once
 
 #include "conf/conf.h"
 #include "sslagent/carrier/carrier_home.h"
@@ -40,5 +39,3 @@ void link_acceptor_destroy(struct link_acceptor *a);
 /* Without `link_group`, the group of RAgent's user may not be known or settable (RAgents have several groups, or this
  * process is not in the group). Then only the user and the group of this process may connect. Log a warning if so. */
 void link_acceptor_warn(const struct conf *c, const struct conf_agent *self);
-
-#endif

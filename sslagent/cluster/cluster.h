@@ -5,8 +5,7 @@
  * broadcast/ numbers, seals, believes and repairs; peers/ has the links; joining/ has the snapshots; cluster_root.h
  * joins them. What it keeps is in sslagent/sessions/.
  */
-#ifndef CSSL_SSLAGENT_CLUSTER_H
-#define CSSL_SSLAGENT_CLUSTER_H
+#pragma once
 
 #include "conf/conf.h"
 #include "proto/sess_obj.h"
@@ -120,5 +119,3 @@ bool cluster_can_pass_to(const struct cluster *c, const char *target);
 /* Take the backend that came for this connection and epoch. Works once. 0 and *out; CSSL_E_NOT_FOUND. A backend that is
  * not taken within 10 s is closed: its socket resets if its SO_LINGER asks for it and its former owner is gone. */
 int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * The main thread owns everything that is not marked otherwise.
  */
-#ifndef CSSL_SSLAGENT_CLUSTER_ROOT_H
-#define CSSL_SSLAGENT_CLUSTER_ROOT_H
+#pragma once
 
 #include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
@@ -119,5 +118,3 @@ void cluster_keys_greet(struct cluster *c, struct peer *p);
 int cluster_keys_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m);
 void cluster_keys_tick(struct cluster *c, int64_t now_ms);
 void cluster_keys_make_ticket_key(struct cluster *c, int64_t now_ms);
-
-#endif

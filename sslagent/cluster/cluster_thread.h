@@ -4,8 +4,7 @@
  * Any thread may call hand, nudge, tell and tell_main; only the thread itself may call the rest, and use its
  * sender. What it numbers or says leaves at the end of the turn.
  */
-#ifndef CSSL_SSLAGENT_CLUSTER_THREAD_H
-#define CSSL_SSLAGENT_CLUSTER_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,5 +66,3 @@ void cluster_thread_tell_main(struct cluster *c, news_fn fn, unsigned from, cons
 
 /* On the main thread: its timer ticks at least so often, until its next tick. */
 void cluster_thread_tick_within(struct cluster *c, int64_t ms);
-
-#endif

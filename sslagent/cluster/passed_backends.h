@@ -3,8 +3,7 @@
  * confirmation (main thread). A socket that it received waits for the SSL_ID that claims it (any thread). The sender
  * keeps its own descriptor until the confirmation, so after a failure it still has the socket.
  */
-#ifndef CSSL_SSLAGENT_PASSED_BACKENDS_H
-#define CSSL_SSLAGENT_PASSED_BACKENDS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void passed_backends_peer_lost(struct cluster *c, struct peer *peer);
 
 /* With PASSES_END the cluster closes. */
 void passed_backends_tick(struct cluster *c, int64_t now_ms);
-
-#endif

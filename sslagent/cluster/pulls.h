@@ -5,8 +5,7 @@
  * over when the session comes (from any agent), when no asked agent has it, or when the park time is up. Main thread;
  * pulls_start() and pulls_cancel() on the worker that waits, pulls_found() and pulls_heard() on any thread.
  */
-#ifndef CSSL_SSLAGENT_PULLS_H
-#define CSSL_SSLAGENT_PULLS_H
+#pragma once
 
 #include "net/memory/table.h"
 #include "proto/broadcast.pb-c.h"
@@ -41,5 +40,3 @@ int pulls_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage 
 
 /* With PULLS_END the cluster closes: end every one now. */
 void pulls_tick(struct cluster *c, int64_t now_ms);
-
-#endif

@@ -3,8 +3,7 @@
  * it or REVOCATION_PATIENCE_MS have passed, but not before every agent takes a session made from then on for newer than
  * the revocation. A peer without a link gets the tombstone when its link comes back. Main thread; any thread may call
  * cluster_revoke(). */
-#ifndef CSSL_SSLAGENT_REVOCATIONS_H
-#define CSSL_SSLAGENT_REVOCATIONS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ int revocations_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMe
 void revocations_peer_lost(struct cluster *c, struct peer *peer);
 /* With REVOCATIONS_END the cluster closes: end every one now. */
 void revocations_tick(struct cluster *c, int64_t now_ms);
-
-#endif

@@ -4,8 +4,7 @@
  * Credit limits the output: sealing_credit() grows as the client takes bytes, and never allows more than one
  * window beyond them.
  */
-#ifndef CSSL_SSLAGENT_CARRIER_H
-#define CSSL_SSLAGENT_CARRIER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ static inline bool carrier_moves(const struct carrier *c)
 {
 	return c->ops->say != NULL;
 }
-
-#endif

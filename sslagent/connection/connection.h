@@ -21,8 +21,7 @@
  * Every state but ENDED may go to ENDED. A FROZEN connection can seal nothing; DETACH ends it;
  * SSL_ID under a higher epoch makes a new connection of what it holds.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_H
-#define CSSL_SSLAGENT_CONNECTION_H
+#pragma once
 
 #include "net/socket/endpoints.h"
 #include "sslagent/connection/connection_home.h"
@@ -240,5 +239,3 @@ struct connection_account {
 void connection_account(const struct connection *c, struct connection_account *out);
 const char *connection_state_name(enum connection_state state);
 bool connection_may_go(enum connection_state from, enum connection_state to); /* see the drawing */
-
-#endif

@@ -1,8 +1,7 @@
 /* connection_events.h: all events of a connection at this agent. For each event and state, the table in
  * events/connection_reactions.c has the function of the part that reacts, or the reason why there is none.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_EVENTS_H
-#define CSSL_SSLAGENT_CONNECTION_EVENTS_H
+#pragma once
 
 #include "sslagent/connection/connection.h"
 #include "sslagent/tls/session_source.h"
@@ -84,5 +83,3 @@ extern const char *const connection_event_names[EVENT_COUNT];
 
 /* For connection_home_open(). */
 extern const struct connection_upward connection_upward;
-
-#endif

@@ -2,8 +2,7 @@
  * connection sees nothing else of its worker and the process. Used from the worker's thread, except where a comment
  * says otherwise.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_HOME_H
-#define CSSL_SSLAGENT_CONNECTION_HOME_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -101,5 +100,3 @@ struct connection *connection_table_find(const struct table *t, const struct con
 /* The one of this id that seals, or NULL. */
 struct connection *connection_table_find_sealing(const struct table *t, const struct connection_id *id);
 int connection_table_add(struct table *t, struct connection *c);
-
-#endif

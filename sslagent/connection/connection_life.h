@@ -1,6 +1,5 @@
 /* connection_life.h: the states and the end of a connection, for its own parts: all of them may end it. */
-#ifndef CSSL_SSLAGENT_CONNECTION_LIFE_H
-#define CSSL_SSLAGENT_CONNECTION_LIFE_H
+#pragma once
 
 #include "sslagent/connection/connection_events.h"
 
@@ -35,5 +34,3 @@ static inline bool connection_holds(const struct connection *c)
 int connection_send(struct connection *c, const uint8_t *bytes, ptrdiff_t len, unsigned records, uint8_t flags);
 int connection_send_alert(
 	struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Others read c->backend, and end the backend connection only by what is here or in flow.c.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_CONVERSATION_H
-#define CSSL_SSLAGENT_CONNECTION_CONVERSATION_H
+#pragma once
 
 #include "sslagent/connection/connection_events.h"
 
@@ -52,5 +51,3 @@ int conversation_restore(struct connection *c, struct passed_backend *p); /* 0 o
 
 /* The id that a PROXY header tells the backend; len 0: it is not told. */
 void conversation_id(const struct connection *c, const uint8_t **id, size_t *len);
-
-#endif

@@ -1,8 +1,7 @@
 /* interlude.h: what an owner does before it goes on as an owner: RECOVERING, PASSING or SETTLING. Each of these states
  * has a struct that embeds this one, so that nobody below them has to know them.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_INTERLUDE_H
-#define CSSL_SSLAGENT_CONNECTION_INTERLUDE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ struct interlude {
 	struct kept_bytes *kept;
 	size_t record_len; /* SETTLING: of that record */
 };
-
-#endif

@@ -1,8 +1,7 @@
 /* kept_bytes.h: plaintext that a connection has to keep for a while, and that is wiped. It is a part by itself, because
  * its memory grows without realloc(), so that no plaintext is left behind.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_KEPT_BYTES_H
-#define CSSL_SSLAGENT_CONNECTION_KEPT_BYTES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct kept_bytes {
 int kept_bytes_add(struct kept_bytes **k, const uint8_t *data, size_t len);
 /* Wipe and free; *k is NULL then. */
 void kept_bytes_wipe(struct kept_bytes **k);
-
-#endif

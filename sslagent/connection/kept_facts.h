@@ -1,8 +1,7 @@
 /* kept_facts.h: the facts of a connection's session, kept in a tenth of their size. It is a part by itself, because all
  * who ask (the backend's header, copies, the access log) need them decoded, and only for a moment.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_KEPT_FACTS_H
-#define CSSL_SSLAGENT_CONNECTION_KEPT_FACTS_H
+#pragma once
 
 #include "net/memory/slabs.h"
 #include "proto/sess_obj.h"
@@ -20,5 +19,3 @@ int kept_facts_keep(struct kept_facts *k, struct slabs *blocks, struct sess_obj 
 void kept_facts_drop(struct kept_facts *k, struct slabs *blocks);
 /* 0 or negative; the caller destroys @out. */
 int kept_facts_read(const struct kept_facts *k, struct sess_obj *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* succession.h: what an owner leaves for its successors: the sealed copy, the broadcast, its position, notes, and where
  * it stopped to seal. It is a part by itself, because laws 2, 3 and 6 rest on what is said here, whoever says it.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_SUCCESSION_H
-#define CSSL_SSLAGENT_CONNECTION_SUCCESSION_H
+#pragma once
 
 #include "sslagent/connection/connection_events.h"
 #include "sslagent/sessions/connections_seen.h"
@@ -39,5 +38,3 @@ void succession_leave_word(struct connection *c);
 /* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */
 ptrdiff_t succession_open_note(
 	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX]);
-
-#endif

@@ -1,8 +1,7 @@
 /* unopened.h: whole records of a client that wait to be opened. It is a part by itself, because a record that waits
  * costs the same for a handshake, an owner and an adopter, whoever opens it.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_UNOPENED_H
-#define CSSL_SSLAGENT_CONNECTION_UNOPENED_H
+#pragma once
 
 #include "proto/tls_record.h"
 #include "sslagent/connection/carrier.h"
@@ -31,5 +30,3 @@ static inline void unopened_drop(struct unopened *u, struct carrier *carrier)
 {
 	unopened_used(u, u->len, u->records, carrier);
 }
-
-#endif

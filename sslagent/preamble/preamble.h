@@ -8,8 +8,7 @@
  *
  * Its worker's thread only. It has no buffer of its own for input: what it cannot use yet stays with its carrier.
  */
-#ifndef CSSL_SSLAGENT_PREAMBLE_H
-#define CSSL_SSLAGENT_PREAMBLE_H
+#pragma once
 
 #include "conf/conf.h"
 #include "proto/end_reason.h"
@@ -83,5 +82,3 @@ void preamble_pause(struct preamble *p);
 void preamble_go_on(struct preamble *p);
 /* Its carrier is gone. */
 void preamble_forget(struct preamble *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* preamble_inside.h: shared by the files of the preamble only. */
-#ifndef CSSL_SSLAGENT_PREAMBLE_INSIDE_H
-#define CSSL_SSLAGENT_PREAMBLE_INSIDE_H
+#pragma once
 
 #include "net/loop/wheel.h"
 #include "net/socket/endpoints.h"
@@ -56,5 +55,3 @@ void preamble_relay_look(struct preamble *p);
  * which has a longer limit. */
 void preamble_relay_time_out(struct preamble *p, enum end_reason reason);
 void preamble_relay_drop(struct preamble *p);
-
-#endif

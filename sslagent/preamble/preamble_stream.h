@@ -1,6 +1,5 @@
 /* preamble_stream.h: the preamble of a client that RAgent holds, on a stream of a link (proto/frame.h). */
-#ifndef CSSL_SSLAGENT_PREAMBLE_STREAM_H
-#define CSSL_SSLAGENT_PREAMBLE_STREAM_H
+#pragma once
 
 #include "proto/frame.h"
 #include "sslagent/preamble/preamble.h"
@@ -26,5 +25,3 @@ void preamble_stream_pause(struct preamble_stream *s);
 void preamble_stream_go_on(struct preamble_stream *s);
 /* The link is gone, or the client is. */
 void preamble_stream_forget(struct preamble_stream *s);
-
-#endif

@@ -1,8 +1,7 @@
 /* agent.h: an SSLAgent process: the main loop (new links, the cluster membership, signals) and its workers (links,
  * connections). It owns everything; there is one in a process.
  */
-#ifndef CSSL_SSLAGENT_AGENT_H
-#define CSSL_SSLAGENT_AGENT_H
+#pragma once
 
 #include "conf/conf.h"
 
@@ -19,5 +18,3 @@ void agent_destroy(struct agent *a);
 /* As root: become the `user` of the agent, if there is one, for good, and check that this user can read what a reload
  * reads. 0, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
 int agent_become_user(const struct conf *conf, const struct conf_agent *self, char *error, size_t error_cap);
-
-#endif

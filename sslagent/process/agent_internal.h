@@ -2,8 +2,7 @@
  * and what its links ask of the process) and requests.c (RAgent's requests). Call the functions on the main loop's
  * thread unless their comment says otherwise.
  */
-#ifndef CSSL_SSLAGENT_AGENT_INTERNAL_H
-#define CSSL_SSLAGENT_AGENT_INTERNAL_H
+#pragma once
 
 #include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
@@ -78,5 +77,3 @@ void agent_worker_release(struct agent_worker *home);
 /* On the worker's thread. Takes over @request: RAgent's request to the agent as a whole (REQUEST on stream 0). It gets
  * exactly one RESPONSE on its link, unless that link is gone. */
 void agent_request(void *home, uint64_t link_number, Cssl__LinkRequest *request);
-
-#endif

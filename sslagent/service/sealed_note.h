@@ -2,8 +2,7 @@
  * and cannot open it: XChaCha20-Poly1305 under a subkey of agents.key of its own: version (1) | key id length (1) | key
  * id | nonce (24) | ciphertext | tag (16) Associated data: all before the nonce, connection id, listener.
  */
-#ifndef CSSL_SSLAGENT_SEALED_NOTE_H
-#define CSSL_SSLAGENT_SEALED_NOTE_H
+#pragma once
 
 #include "proto/agents_key.h"
 #include "sslagent/service/service.h"
@@ -24,5 +23,3 @@ ptrdiff_t sealed_note_seal(const struct key_ring *ring, const struct note_bindin
 /* The note's bytes, or CSSL_E_KEY_UNKNOWN, CSSL_E_AUTH, CSSL_E_VERSION, CSSL_E_TRUNCATED, CSSL_E_RANGE. */
 ptrdiff_t sealed_note_open(const struct key_ring *ring, const struct note_binding *to, const uint8_t *in, size_t len,
 	uint8_t out[static SERVICE_NOTE_MAX]);
-
-#endif

@@ -9,8 +9,7 @@
  * other service that no longer understands the conversation gives up for good. From then on the conversation has the
  * traits of tcp, but its service may still tell the end of an answer from a cut.
  */
-#ifndef CSSL_SSLAGENT_SERVICE_H
-#define CSSL_SSLAGENT_SERVICE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -314,5 +313,3 @@ enum service_over { SERVICE_NOT_OVER, SERVICE_OVER, SERVICE_OVER_CUT /* the back
 enum service_over service_is_over(const struct service *s);
 /* It is over: why the service ended it; END_DONE: the two sides did. */
 enum end_reason service_over_for(const struct service *s);
-
-#endif

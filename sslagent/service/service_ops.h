@@ -1,8 +1,7 @@
 /* service_ops.h: one service, as the rest of the agent sees it: a table of operations. Each operation does the same
  * as the function of its name in service.h. For the files of service/ only.
  */
-#ifndef CSSL_SSLAGENT_SERVICE_OPS_H
-#define CSSL_SSLAGENT_SERVICE_OPS_H
+#pragma once
 
 #include "sslagent/service/service.h"
 
@@ -61,5 +60,3 @@ extern const struct service_ops service_tcp, service_http, service_smtp, service
 void service_give_up(struct service *s, enum service_passed passed);
 /* Bytes passed that were not followed. */
 void service_touch(struct service *s);
-
-#endif

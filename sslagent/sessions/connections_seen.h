@@ -11,8 +11,7 @@
  * either forgotten or never heard of. The age of its live part, which agents seal into it, tells which: a live part
  * younger than all forgotten ones was never forgotten. Thread-safe.
  */
-#ifndef CSSL_SSLAGENT_CONNECTIONS_SEEN_H
-#define CSSL_SSLAGENT_CONNECTIONS_SEEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -116,5 +115,3 @@ struct seen_since {
 };
 struct seen_since connections_seen_since(struct connections_seen *s);
 void connections_seen_since_take(struct connections_seen *s, const struct seen_since *since);
-
-#endif

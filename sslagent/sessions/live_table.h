@@ -2,8 +2,7 @@
  * part leaves when its connection ended or has newer keys, when its owner is lost for too long, at its expiry, or to
  * make room. A missing one does no harm: RAgent holds a sealed copy of each. Thread-safe.
  */
-#ifndef CSSL_SSLAGENT_LIVE_TABLE_H
-#define CSSL_SSLAGENT_LIVE_TABLE_H
+#pragma once
 
 #include "sslagent/sessions/shelf.h"
 
@@ -48,5 +47,3 @@ void live_table_drop(struct shelf *t, const struct connection_id *id);
 void live_table_drop_owner(struct shelf *t, agent_index owner);
 
 const uint8_t *live_table_encoded(const struct shelved *o, size_t *len);
-
-#endif

@@ -1,8 +1,7 @@
 /* object_memory.h: memory for encoded SESS_OBJs, which hold keys: wiped when freed, kept out of core dumps. Blocks come
  * from slabs of a few sizes; a larger object is rare and is allocated by itself. Not thread-safe: each user has its
  * own under its own lock. */
-#ifndef CSSL_SSLAGENT_OBJECT_MEMORY_H
-#define CSSL_SSLAGENT_OBJECT_MEMORY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ size_t object_memory_cost(size_t len);
 /* NULL: out of memory. */
 void *object_alloc(struct object_memory *m, size_t len);
 void object_free(struct object_memory *m, void *object, size_t len); /* NULL is legal */
-
-#endif

@@ -1,7 +1,6 @@
 /* session_filter.h: selects the sessions that pass every criterion of an operator (SessionFilter of link.proto).
  * Listings apply it to stored sessions; tombstones apply it also to tickets and to later sessions. Pure. */
-#ifndef CSSL_SSLAGENT_SESSION_FILTER_H
-#define CSSL_SSLAGENT_SESSION_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ bool session_filter_equal(const Cssl__SessionFilter *a, const Cssl__SessionFilte
 
 /* SHA-256 of a client's certificate. */
 void session_filter_hash(const uint8_t *der, size_t len, uint8_t out[static CERTIFICATE_HASH_LEN]);
-
-#endif

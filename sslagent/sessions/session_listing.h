@@ -2,8 +2,7 @@
  * their number. It walks the store in short steps. No step holds a lock or its thread for long, so handshakes are not
  * delayed. It copies no secret.
  */
-#ifndef CSSL_SSLAGENT_SESSION_LISTING_H
-#define CSSL_SSLAGENT_SESSION_LISTING_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -70,5 +69,3 @@ void listings_close(struct listings *all);
 void listings_destroy(struct listings *all); /* closed, or nothing was ever added; NULL is legal */
 
 void listings_add(struct listings *all, struct session_listing *l);
-
-#endif

@@ -2,8 +2,7 @@
  * age in each. The sessions that this agent can resume (store.h) and the live parts of other agents (live_table.h)
  * stand on one each. Thread-safe where no shard is named; a named shard is locked by the caller.
  */
-#ifndef CSSL_SSLAGENT_SHELF_H
-#define CSSL_SSLAGENT_SHELF_H
+#pragma once
 
 #include <pthread.h>
 #include <sys/queue.h>
@@ -96,5 +95,3 @@ uint64_t shelf_sweep(
 void shelf_expire(struct shelf *s, int64_t now_ms);
 /* @bytes may be NULL. */
 uint64_t shelf_count(struct shelf *s, uint64_t *bytes);
-
-#endif

@@ -6,8 +6,7 @@
  * share. All times are this process's monotonic milliseconds. Tombstones are checked under the shard's lock. So a
  * revocation that first adds its tombstone and then sweeps removes every session.
  */
-#ifndef CSSL_SSLAGENT_STORE_H
-#define CSSL_SSLAGENT_STORE_H
+#pragma once
 
 #include "sslagent/sessions/session_filter.h"
 #include "sslagent/sessions/shelf.h"
@@ -70,5 +69,3 @@ uint64_t store_sweep(struct store *s, const uint8_t *id);
 
 /* Other agents hold the session now: drop it unless it was made here. Was it dropped? */
 bool store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN]);
-
-#endif

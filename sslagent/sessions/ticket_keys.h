@@ -2,8 +2,7 @@
  * know all keys. An agent opens a ticket with the key that the ticket names. It seals with the newest key that has had
  * time to reach all agents. Each ticket is sealed under keys of its own, derived from the cluster's key and the
  * ticket's iv. The keys are in guarded memory, never on disk. Thread-safe. */
-#ifndef CSSL_SSLAGENT_TICKET_KEYS_H
-#define CSSL_SSLAGENT_TICKET_KEYS_H
+#pragma once
 
 #include "sslagent/tls/session_source.h"
 
@@ -37,5 +36,3 @@ int ticket_keys_derive(struct ticket_keys *t, const uint8_t *name, const uint8_t
 /* Age of the newest key; INT64_MAX: there is none. */
 int64_t ticket_keys_newest_age_ms(struct ticket_keys *t, int64_t now_ms);
 void ticket_keys_expire(struct ticket_keys *t, int64_t now_ms);
-
-#endif

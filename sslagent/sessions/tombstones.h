@@ -9,8 +9,7 @@
  * Bounded: when there are too many, one tombstone replaces them and hits every session made so far. That only costs
  * full handshakes. Thread-safe; while nothing is revoked a look-up costs one load.
  */
-#ifndef CSSL_SSLAGENT_TOMBSTONES_H
-#define CSSL_SSLAGENT_TOMBSTONES_H
+#pragma once
 
 #include "sslagent/sessions/session_filter.h"
 
@@ -52,5 +51,3 @@ size_t tombstones_count(struct tombstones *t);
  * valid until the end. */
 void tombstones_each(
 	struct tombstones *t, void (*fn)(void *ctx, const revoke_what *what, int64_t revoked_ms), void *ctx);
-
-#endif

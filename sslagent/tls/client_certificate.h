@@ -1,6 +1,5 @@
 /* client_certificate.h: checks a client certificate again after the handshake that verified it, and reads its names. */
-#ifndef CSSL_SSLAGENT_CLIENT_CERTIFICATE_H
-#define CSSL_SSLAGENT_CLIENT_CERTIFICATE_H
+#pragma once
 
 #include <openssl/x509.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void certificate_words_clear(struct certificate_words *w);
 
 /* "": it has none, or has text of no known form. Owned by the caller: free(). NULL: out of memory. */
 char *certificate_name_text(const X509_NAME *name);
-
-#endif

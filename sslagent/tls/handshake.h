@@ -5,8 +5,7 @@
  * key schedule's secrets for TLS 1.3, master key and randoms for TLS 1.2) and the SSL object is freed with the
  * handshake, without marking the session bad.
  */
-#ifndef CSSL_SSLAGENT_HANDSHAKE_H
-#define CSSL_SSLAGENT_HANDSHAKE_H
+#pragma once
 
 #include "net/limits/handshake_limit.h"
 #include "net/loop/turn_share.h"
@@ -98,5 +97,3 @@ struct handshake_facts {
 	unsigned sessions_without_ems; /* TLS 1.2: made without an extended master secret, and not shared */
 };
 int handshake_export(struct handshake *h, struct sess_obj *out, struct handshake_facts *facts);
-
-#endif

@@ -1,6 +1,5 @@
 /* handshake_internal.h: the struct that handshake.c, export.c and the callbacks of OpenSSL share. */
-#ifndef CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
-#define CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
+#pragma once
 
 #include "proto/client_hello.h"
 #include "sslagent/tls/handshake.h"
@@ -159,5 +158,3 @@ void session_family_begin(struct session_family *out, uint64_t now_s);
 void session_family_from_facts(struct session_family *out, const struct session_facts *facts, uint64_t now_s);
 /* 0 when the clock is before the family's beginning. */
 uint32_t session_family_age_s(const struct session_family *family, uint64_t now_s);
-
-#endif

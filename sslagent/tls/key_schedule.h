@@ -1,7 +1,6 @@
 /* key_schedule.h: from secrets to record keys: HKDF-Expand-Label of TLS 1.3 (RFC 8446 7.1-7.3, with the KeyUpdate step)
  * and the TLS 1.2 key block (RFC 5246 6.3). */
-#ifndef CSSL_SSLAGENT_KEY_SCHEDULE_H
-#define CSSL_SSLAGENT_KEY_SCHEDULE_H
+#pragma once
 
 #include <openssl/kdf.h>
 
@@ -33,5 +32,3 @@ struct tls12_secrets {
 };
 int key_schedule_expand_block(enum tls_algorithms a, const struct cipher_suite *suite, const struct tls12_secrets *s,
 	struct direction_keys *client_write, struct direction_keys *server_write);
-
-#endif

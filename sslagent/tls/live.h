@@ -7,8 +7,7 @@
  * At most one live copy of a write key exists: live_freeze() takes the state out and from then on nothing can be sealed
  * or opened; live_thaw() only with a new, higher epoch; live_destroy() wipes.
  */
-#ifndef CSSL_SSLAGENT_LIVE_H
-#define CSSL_SSLAGENT_LIVE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -140,5 +139,3 @@ struct live_position live_position(const struct live *l);
 unsigned live_unfinished(const struct live *l);
 /* Is the epoch a part of each nonce (TLS 1.2 with AES-GCM)? */
 bool live_has_record_nonce(const struct live *l);
-
-#endif

@@ -1,6 +1,5 @@
 /* live_internal.h: the structs that live.c, live_open.c and live_seal.c share. */
-#ifndef CSSL_SSLAGENT_LIVE_INTERNAL_H
-#define CSSL_SSLAGENT_LIVE_INTERNAL_H
+#pragma once
 
 #include <openssl/kdf.h>
 
@@ -117,5 +116,3 @@ void live_tls12_ad(uint64_t sequence, uint8_t type, size_t len, uint8_t out[stat
 
 /* TLS 1.3: to the next generation. 0, or CSSL_E_CRYPTO with nothing changed. */
 int live_step_keys(struct live *l, struct live_direction *d);
-
-#endif

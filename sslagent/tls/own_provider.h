@@ -2,8 +2,7 @@
  * configuration. OpenSSL looks up its own algorithms by name for each use, and a handshake uses these often: the key
  * schedule of TLS 1.3 and the PRF of TLS 1.2 (own_provider.c) and HMAC (own_hmac.c), all over SHA-256 and SHA-384.
  * X25519 (own_x25519.c) uses libsodium, which is faster. */
-#ifndef CSSL_SSLAGENT_OWN_PROVIDER_H
-#define CSSL_SSLAGENT_OWN_PROVIDER_H
+#pragma once
 
 #include <openssl/types.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ int own_provider_check(OSSL_LIB_CTX *library);
 enum own_derived { OWN_CLIENT_TRAFFIC, OWN_SERVER_TRAFFIC, OWN_KEY_BLOCK, OWN_DERIVED_COUNT };
 typedef void own_derivation_watcher(void *ctx, enum own_derived what, const uint8_t *bytes, size_t len);
 void own_derivations_watch(own_derivation_watcher *fn, void *ctx);
-
-#endif

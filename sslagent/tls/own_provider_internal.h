@@ -1,7 +1,6 @@
 /* own_provider_internal.h: shared by the algorithms of own_provider.h. HMAC (RFC 2104) and HKDF (RFC 5869) return 1 or
  * 0, as OpenSSL's functions do. */
-#ifndef CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
-#define CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
+#pragma once
 
 #include <openssl/core.h>
 #include <openssl/evp.h>
@@ -49,5 +48,3 @@ bool own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes 
 extern const OSSL_ALGORITHM own_mac_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
 /* Give the capability TLS-GROUP of X25519 to @callback. Returns what @callback returns. */
 int own_x25519_group(OSSL_CALLBACK *callback, void *callback_ctx);
-
-#endif

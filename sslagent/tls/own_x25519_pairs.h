@@ -1,6 +1,5 @@
 /* own_x25519_pairs.h: fresh pairs of X25519 keys (RFC 7748 6.1). */
-#ifndef CSSL_SSLAGENT_OWN_X25519_PAIRS_H
-#define CSSL_SSLAGENT_OWN_X25519_PAIRS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,5 +8,3 @@
 
 /* A pair that nobody else got or will get. false: out of memory. */
 bool own_x25519_pair(uint8_t private[static OWN_X25519_KEY_LEN], uint8_t public[static OWN_X25519_KEY_LEN]);
-
-#endif

@@ -4,8 +4,7 @@
  * contexts form a bounded LRU per cipher: busy keys keep theirs, idle keys are loaded again for each record. Not
  * thread-safe.
  */
-#ifndef CSSL_SSLAGENT_RECORD_AEAD_H
-#define CSSL_SSLAGENT_RECORD_AEAD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ int record_aead_seal(
 
 /* Open o->len bytes. Their tag follows them at o->in + o->len. 0; CSSL_E_AUTH: do not use @out; CSSL_E_CRYPTO. */
 int record_aead_open(struct record_aead *a, struct record_key *k, const struct record_operation *o);
-
-#endif

@@ -1,8 +1,7 @@
 /* session_source.h: where the TLS side finds and shares sessions. It hides the cluster's replicated store behind a
  * small interface, so that tests run handshakes without a cluster. All calls come on worker threads; implementations
  * are thread-safe. */
-#ifndef CSSL_SSLAGENT_SESSION_SOURCE_H
-#define CSSL_SSLAGENT_SESSION_SOURCE_H
+#pragma once
 
 #include "proto/sess_obj.h"
 
@@ -67,5 +66,3 @@ struct session_source {
 	/* Cancel the pull: @done will not come. */
 	void (*pull_cancel)(struct session_source *s, struct session_pull *p);
 };
-
-#endif

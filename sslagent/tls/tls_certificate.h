@@ -1,7 +1,6 @@
 /* tls_certificate.h: one certificate of the cluster file with its chain and key, and the host names for which it is
  * valid. */
-#ifndef CSSL_SSLAGENT_TLS_CERTIFICATE_H
-#define CSSL_SSLAGENT_TLS_CERTIFICATE_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -42,5 +41,3 @@ bool tls_certificate_has_name(const struct tls_certificate *c, const char *name)
 
 /* "*.example.org" for "www.example.org"; empty when no pattern could match. */
 void host_name_pattern(const char *name, char out[static NAME_MAX_LEN + 1]);
-
-#endif

@@ -1,8 +1,7 @@
 /* tls_contexts.h: OpenSSL's contexts for every listener of the cluster file: certificates by SNI (RSA and ECDSA side by
  * side), versions, suites, groups, ALPN, client certificates, session callbacks. Made once, shared by all workers,
  * replaced whole on SIGHUP; handshakes under way keep the one they began with (reference counted, thread-safe). */
-#ifndef CSSL_SSLAGENT_TLS_CONTEXTS_H
-#define CSSL_SSLAGENT_TLS_CONTEXTS_H
+#pragma once
 
 #include "conf/conf.h"
 #include "sslagent/tls/session_source.h"
@@ -29,5 +28,3 @@ const struct tls_certificate *tls_contexts_certificates(const struct tls_context
 
 const struct tls_listener *tls_listener_find(const struct tls_contexts *t, const char *name);
 const struct conf_listener *tls_listener_conf(const struct tls_listener *l);
-
-#endif

@@ -1,6 +1,5 @@
 /* tls_contexts_internal.h: the data of a listener for its OpenSSL callbacks. */
-#ifndef CSSL_SSLAGENT_TLS_CONTEXTS_INTERNAL_H
-#define CSSL_SSLAGENT_TLS_CONTEXTS_INTERNAL_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -35,5 +34,3 @@ SSL_CTX *tls_listener_default(const struct tls_listener *l);
 
 /* Lists of groups where the cluster file has none, up to NULL: OpenSSL gets the first one that it accepts. */
 extern const char *const tls_default_groups[];
-
-#endif

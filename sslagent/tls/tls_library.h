@@ -2,8 +2,7 @@
  * copies use the default one. It has the providers of openssl.cnf, or, if they are the default ones, the default
  * provider with the ciphers of TLS only, and a generator of random bytes of our own; and own_provider.h. Made once,
  * kept until the process ends. Thread-safe. */
-#ifndef CSSL_SSLAGENT_TLS_LIBRARY_H
-#define CSSL_SSLAGENT_TLS_LIBRARY_H
+#pragma once
 
 #include <openssl/types.h>
 
@@ -30,5 +29,3 @@ const char *tls_library_query(enum tls_algorithms a);
 /* The agent's own algorithms, if they passed the comparison with OpenSSL's (own_provider_check) when the library was
  * made; else OpenSSL's. Then the reason is logged once. */
 enum tls_algorithms tls_library_best(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* lone_cluster.h: a cluster membership whose only peer is the fuzzer: it has met the agent, its clock is known, and
  * its link is open. Made once; an input finds the state that the one before left. */
-#ifndef CSSL_TESTS_FUZZ_LONE_CLUSTER_H
-#define CSSL_TESTS_FUZZ_LONE_CLUSTER_H
+#pragma once
 
 #include "sslagent/cluster/cluster_root.h"
 
@@ -13,5 +12,3 @@ struct peer *lone_cluster_peer(void);
 struct cluster *lone_cluster(void);
 /* Let the loop do all that is due, and read the bytes that were sent to the fuzzer. */
 void lone_cluster_turn(void);
-
-#endif

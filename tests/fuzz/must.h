@@ -1,6 +1,5 @@
 /* must.h: the checks of fuzzers. They work in every build, unlike assert(). */
-#ifndef CSSL_TESTS_FUZZ_MUST_H
-#define CSSL_TESTS_FUZZ_MUST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@
 	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len);
-
-#endif

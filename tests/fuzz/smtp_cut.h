@@ -1,8 +1,7 @@
 /* smtp_cut.h: what the fuzzers of smtp/ share: the first byte of an input says how big the pieces are in which the rest
  * comes, beside the whole and single bytes; and a sum over what came out.
  */
-#ifndef CSSL_TESTS_FUZZ_SMTP_CUT_H
-#define CSSL_TESTS_FUZZ_SMTP_CUT_H
+#pragma once
 
 #include "tests/fuzz/must.h"
 
@@ -25,5 +24,3 @@ static inline void smtp_must_be_the_same(
 	MUST(whole == account(in + 1, len - 1, 1));
 	MUST(whole == account(in + 1, len - 1, step));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* drawn_fault.h: which of the faults that drawn_faults.py planted happens in this process: that of $CSSL_DRAWN. */
-#ifndef CSSL_TESTS_DRAWN_FAULT_H
-#define CSSL_TESTS_DRAWN_FAULT_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -16,5 +15,3 @@ static inline int drawn_fault(void)
 	}
 	return which;
 }
-
-#endif

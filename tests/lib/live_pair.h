@@ -1,7 +1,6 @@
 /* live_pair.h: the two ends of an invented connection after its handshake: the agent's live, and a client that can
  * forge any record and reads with a live in the client's role. For tests and fuzzers of the record layer. */
-#ifndef CSSL_TESTS_LIB_LIVE_PAIR_H
-#define CSSL_TESTS_LIB_LIVE_PAIR_H
+#pragma once
 
 #include "sslagent/tls/live.h"
 #include "tests/lib/record_forge.h"
@@ -25,5 +24,3 @@ struct live_part live_part_mirror(const struct live_part *part);
 
 /* live_open() of the record that [bytes, bytes + len) is. Negative, too: it is none, and no carrier would give it. */
 int live_open_bytes(struct live *l, uint8_t *bytes, size_t len, uint64_t now_ms, struct live_record *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* memory_agent.h: one connection's TLS side of an agent in memory: handshake, export, then the record layer that echoes
  * what it reads. With memory_client it is a whole connection in one process. */
-#ifndef CSSL_TESTS_LIB_MEMORY_AGENT_H
-#define CSSL_TESTS_LIB_MEMORY_AGENT_H
+#pragma once
 
 #include "conf/conf.h"
 #include "sslagent/tls/handshake.h"
@@ -63,5 +62,3 @@ void memory_agent_say(struct memory_agent *a, const void *data, size_t len);
 /* Carry bytes both ways until nothing moves; at most @step bytes at a time (0: all). Reads what the client got into
  * @got. Returns its bytes. */
 size_t memory_exchange(struct memory_client *c, struct memory_agent *a, size_t step, uint8_t *got, size_t cap);
-
-#endif

@@ -1,7 +1,6 @@
 /* memory_client.h: an OpenSSL client on memory BIOs: bytes in, bytes out. For unit tests in one process with the
  * server. */
-#ifndef CSSL_TESTS_LIB_MEMORY_CLIENT_H
-#define CSSL_TESTS_LIB_MEMORY_CLIENT_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ unsigned memory_client_sessions(const struct memory_client *c); /* how many came
 /* Keys and position of its writing side, as the part of a live in the client's role would have them (record_forge.h). 0
  * or negative. */
 int memory_client_writing(struct memory_client *c, struct direction_keys *keys, uint64_t *sequence);
-
-#endif

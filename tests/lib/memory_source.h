@@ -1,7 +1,6 @@
 /* memory_source.h: a session source without a cluster: sessions as the bytes that would travel. What one stored another
  * can be given, so two of them are two agents. */
-#ifndef CSSL_TESTS_LIB_MEMORY_SOURCE_H
-#define CSSL_TESTS_LIB_MEMORY_SOURCE_H
+#pragma once
 
 #include "sslagent/tls/session_source.h"
 
@@ -34,5 +33,3 @@ void memory_source_copy(struct memory_source *to, const struct memory_source *fr
 /* From now on the sessions are at that place: known to exist, but not here yet; or here again. */
 void memory_source_place(struct memory_source *s, int place);
 void memory_source_age(struct memory_source *s, uint32_t family_age_s, uint32_t remaining_s);
-
-#endif

@@ -1,6 +1,5 @@
 /* page_flags.h: what the kernel says of the pages at an address. */
-#ifndef CSSL_TESTS_LIB_PAGE_FLAGS_H
-#define CSSL_TESTS_LIB_PAGE_FLAGS_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -24,5 +23,3 @@ static inline int page_has_flag(const void *at, const char *flag)
 		fclose(f);
 	return found;
 }
-
-#endif

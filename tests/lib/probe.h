@@ -3,8 +3,7 @@
  *
  * Everything sent goes through one queue (so that bytes of both stay in order) at the pace that is set; everything
  * received is read at once where there is room. Verbs take a deadline and return when done or when it is reached. */
-#ifndef CSSL_TESTS_LIB_PROBE_H
-#define CSSL_TESTS_LIB_PROBE_H
+#pragma once
 
 #include "tests/lib/memory_client.h"
 #include "tests/lib/record_forge.h"
@@ -72,5 +71,3 @@ int probe_say_forged(struct probe *p, const struct forged_record *r);
 void probe_collect(struct probe *p);
 
 const char *probe_tcp_name(const struct probe *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* probe_answer.h: what tlsprobe tells of its connection, as members of a JSON object. */
-#ifndef CSSL_TESTS_LIB_PROBE_ANSWER_H
-#define CSSL_TESTS_LIB_PROBE_ANSWER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -18,5 +17,3 @@ const char *answer_end_word(const struct probe *p);
 
 /* Bytes as a string, each as its Latin-1 character, so that all survive. */
 json_t *answer_latin1(const uint8_t *data, size_t len);
-
-#endif

@@ -1,6 +1,5 @@
 /* probe_args.h: one command line of tlsprobe: a verb and key=value pairs. Values may be quoted: "a b\r\n\x00". */
-#ifndef CSSL_TESTS_LIB_PROBE_ARGS_H
-#define CSSL_TESTS_LIB_PROBE_ARGS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ long long probe_number(struct probe_args *a, const char *key, long long otherwis
 const uint8_t *probe_bytes(struct probe_args *a, const char *key, size_t *len);
 /* The first key nobody asked for (a typing mistake of the test), or NULL. */
 const char *probe_args_unused(const struct probe_args *a);
-
-#endif

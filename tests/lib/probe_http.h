@@ -1,7 +1,6 @@
 /* probe_http.h: HTTP/1.1 for tlsprobe, only as much as tests need to see every byte: one request at a time,
  * Content-Length or until the end. */
-#ifndef CSSL_TESTS_LIB_PROBE_HTTP_H
-#define CSSL_TESTS_LIB_PROBE_HTTP_H
+#pragma once
 
 #include <openssl/evp.h>
 
@@ -34,5 +33,3 @@ void http_exchange(
 /* Say @bytes of pattern and read them back, both ways at once. Fills length, sha256, wrong_at, key_updates, sent,
  * outcome. */
 void echo_exchange(struct probe *p, const struct http_request *how, uint64_t deadline_ms, struct http_response *out);
-
-#endif

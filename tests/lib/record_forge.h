@@ -1,7 +1,6 @@
 /* record_forge.h: seals TLS records as a client holding valid keys could, legal or not: any outer and inner type, any
  * length, any padding, a wrong tag. For unit tests, fuzzers and tlsprobe. */
-#ifndef CSSL_TESTS_LIB_RECORD_FORGE_H
-#define CSSL_TESTS_LIB_RECORD_FORGE_H
+#pragma once
 
 #include "proto/cipher_suite.h"
 #include "proto/sess_obj.h"
@@ -39,5 +38,3 @@ ptrdiff_t record_forge_seal(struct record_forge *f, const struct forged_record *
 /* TLS 1.3: as after a KeyUpdate. */
 int record_forge_step(struct record_forge *f);
 uint64_t record_forge_sequence(const struct record_forge *f);
-
-#endif

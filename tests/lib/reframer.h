@@ -1,8 +1,7 @@
 /* reframer.h: puts a client's handshake messages into records of another length than OpenSSL does: a message over many
  * records, or many messages in one. Both are legal (RFC 8446 5.1, RFC 5246 6.2.1).
  */
-#ifndef CSSL_TESTS_LIB_REFRAMER_H
-#define CSSL_TESTS_LIB_REFRAMER_H
+#pragma once
 
 #include <openssl/bio.h>
 
@@ -22,5 +21,3 @@ int reframer_seal(struct reframer *r, const struct cipher_suite *suite, const st
 void reframer_take(struct reframer *r, uint8_t type, const void *bytes, size_t len);
 /* Write the records of all that was taken, up to the end of the last message. */
 void reframer_give(struct reframer *r, BIO *out);
-
-#endif

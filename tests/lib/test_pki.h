@@ -1,7 +1,6 @@
 /* test_pki.h: certificates made when a test starts: one CA, and what it signs, as files in a temporary folder and as
  * OpenSSL objects. */
-#ifndef CSSL_TESTS_LIB_TEST_PKI_H
-#define CSSL_TESTS_LIB_TEST_PKI_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -33,5 +32,3 @@ void test_pki_valid_for(long seconds);
 /* A CRL of the CA's, valid for a week, that names @revoked (NULL: nobody); PEM, in @path. 0 or -1. */
 int test_pki_revoke(struct test_pki *p, const struct test_identity *revoked, const char *path);
 void test_identity_free(struct test_identity *i);
-
-#endif

@@ -8,8 +8,7 @@
  *	}
  *
  * stands at the end of test_kept.c, and returns an exit status. */
-#ifndef CSSL_TESTS_UNIT_UNIT_H
-#define CSSL_TESTS_UNIT_UNIT_H
+#pragma once
 
 struct unit {
 	const char *name;
@@ -27,5 +26,3 @@ void unit_add(struct unit *unit);
 		unit_add(&unit);                                                                                       \
 	}                                                                                                              \
 	static int which##_unit(void)
-
-#endif

@@ -4,8 +4,7 @@
  * record costs no allocation, and an idle connection no memory. Blocks up to FINE_BLOCK_MAX are in slabs that may
  * outlive the process. Not thread-safe.
  */
-#ifndef CSSL_RAGENT_BLOCKS_H
-#define CSSL_RAGENT_BLOCKS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ size_t fine_block_len(size_t len);
 void *block_take(struct blocks *b, size_t len, uint32_t *cap);
 /* @cap: as block_take() returned it. @block may be NULL. */
 void block_return(struct blocks *b, void *block, uint32_t cap);
-
-#endif

@@ -7,8 +7,7 @@
  * Bytes are counted from the first one of this direction. A log is a chain of blocks. Each change is complete with one
  * store, so at every moment the next process finds all bytes from the last forgotten one on.
  */
-#ifndef CSSL_RAGENT_BYTE_LOG_H
-#define CSSL_RAGENT_BYTE_LOG_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ static inline uint64_t byte_log_len(const struct byte_log *l)
 /* After a death, of a process that may have written anything: copies the @len bytes from number @from on, which are all
  * up to the end. 0; CSSL_E_RANGE: they are not all in @table. */
 int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint64_t from, uint8_t *out, size_t len);
-
-#endif

@@ -6,8 +6,7 @@
  *          |--- kept for replay ---|--- sent, unconsumed ---|--- not sent ---|
  *        start                  consumed                  sent              end
  */
-#ifndef CSSL_RAGENT_KEPT_H
-#define CSSL_RAGENT_KEPT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ static inline size_t kept_replay_len(const struct kept *k)
 {
 	return k->consumed - k->start;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * others one after another. Pure: time is an argument. There is no queue, because each caller gets its time when it
  * asks.
  */
-#ifndef CSSL_RAGENT_PACE_H
-#define CSSL_RAGENT_PACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ void pace_init(struct pace *p, uint32_t per_s, unsigned among);
 
 /* The caller may begin so many milliseconds after @now_ms. This counts as its turn. */
 uint64_t pace_delay_ms(struct pace *p, uint64_t now_ms);
-
-#endif

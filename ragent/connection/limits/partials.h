@@ -2,8 +2,7 @@
  * memory of these parts. So all together they have a budget, and each record has a time limit. Pure: time is an
  * argument.
  */
-#ifndef CSSL_RAGENT_PARTIALS_H
-#define CSSL_RAGENT_PARTIALS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void partials_note(struct partials *all, struct partial *p, size_t len, enum par
 /* The holder that has to end: the oldest, if all together exceed the budget or its own time is over. NULL: none has
  * to. */
 struct partial *partials_victim(const struct partials *all, uint64_t now_ms);
-
-#endif

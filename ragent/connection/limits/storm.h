@@ -1,8 +1,7 @@
 /* storm.h: tells when many clients begin handshakes while established ones send records. Then agents have much work
  * that can wait, on the CPUs that this worker needs to pass records. Pure: time is an argument.
  */
-#ifndef CSSL_RAGENT_STORM_H
-#define CSSL_RAGENT_STORM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct storm {
 void storm_sends(struct storm *s, uint64_t accepted_ms, uint64_t now_ms);
 /* What changes now, with so many handshakes under way. GOES_ON: nothing. */
 enum storm_change storm_look(struct storm *s, uint32_t handshakes, uint64_t now_ms);
-
-#endif

@@ -1,8 +1,7 @@
 /* agreed.h: the values that the handshake of a connection agreed on: its owner's first word about it. Its names are
  * read at each move, so they are kept for as long as the connection lives, in a block that is as large as they need.
  */
-#ifndef CSSL_RAGENT_AGREED_H
-#define CSSL_RAGENT_AGREED_H
+#pragma once
 
 #include <string.h>
 
@@ -39,5 +38,3 @@ static inline const char *agreed_server_name(const struct agreed *a)
 {
 	return a->names + strlen(a->names) + 1;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * A new copy is pending until the commits reach its generations, because an adopter can compute newer keys
  * from an older copy, but never older keys from a newer one. For the same reason one pending copy is enough. Pure.
  */
-#ifndef CSSL_RAGENT_COPIES_H
-#define CSSL_RAGENT_COPIES_H
+#pragma once
 
 #include "proto/sealed_copy.h"
 #include "ragent/connection/bytes/blocks.h"
@@ -68,5 +67,3 @@ static inline size_t sealed_blob_len(const struct sealed_blob *b)
 {
 	return sizeof *b + b->len;
 }
-
-#endif

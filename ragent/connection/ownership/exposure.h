@@ -2,8 +2,7 @@
  * given to a backend, whether they may still do that, and how often the same request met a loss without an answer.
  * Pure.
  */
-#ifndef CSSL_RAGENT_EXPOSURE_H
-#define CSSL_RAGENT_EXPOSURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ static inline void exposure_progress(struct exposure *e)
 {
 	e->losses = e->silent = 0;
 }
-
-#endif

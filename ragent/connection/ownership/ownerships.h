@@ -1,8 +1,7 @@
 /* ownerships.h: a ring of bounded size with the last owners of a worker's connections, for people who look at one
  * connection. It needs no memory in the connection, and a new RAgent in place of this one takes it over.
  */
-#ifndef CSSL_RAGENT_OWNERSHIPS_H
-#define CSSL_RAGENT_OWNERSHIPS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ void ownerships_pack(const struct ownerships *o, struct wire_writer *w);
 int ownerships_unpack(struct ownerships *o, const int *agents, unsigned agent_count, const uint8_t *in, size_t len);
 
 const char *ownership_cause_name(enum ownership_cause c);
-
-#endif

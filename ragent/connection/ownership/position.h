@@ -6,8 +6,7 @@
  * takes over asks again. Server side: committed records, that is, parsed completely and queued to the client. The
  * write sequence is the start value from KEPT or HANDED_OFF plus the records committed in this generation.
  */
-#ifndef CSSL_RAGENT_POSITION_H
-#define CSSL_RAGENT_POSITION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ static inline bool position_reached(const struct position *p, uint32_t read_gene
 {
 	return p->now.read_generation >= read_generation && p->write_generation >= write_generation;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* connection_fields.h: how a connection is written for another process (proto/fields.h): tables for members that are
  * numbers, and tags for all others. For connection_pack.c and connection_unpack.c.
  */
-#ifndef CSSL_RAGENT_CONNECTION_FIELDS_H
-#define CSSL_RAGENT_CONNECTION_FIELDS_H
+#pragma once
 
 #include "proto/fields.h"
 
@@ -36,5 +35,3 @@ enum connection_tag {
 #define KEPT_HEADER_LEN 8u
 #define FIXED_LEN_MAX   8u /* of a tag's value, before bytes of any length */
 #define TAG_COUNT       16u
-
-#endif

@@ -1,8 +1,7 @@
 /* connection_restoring.h: shared by connection_restoring.c, which finds the connections to restore,
  * connection_restored.c, which makes one of them, and restored_bytes.c.
  */
-#ifndef CSSL_RAGENT_CONNECTION_RESTORING_H
-#define CSSL_RAGENT_CONNECTION_RESTORING_H
+#pragma once
 
 #include "net/socket/tcp_counts.h"
 #include "ragent/connection/connection_preamble.h"
@@ -49,5 +48,3 @@ struct restored {
  * and
  * @r->owed. */
 int restored_take_bytes(struct restored *r, const struct tcp_counts *counts);
-
-#endif

@@ -4,8 +4,7 @@
  * next process restores it from the memory that outlives processes (ragent/keeper/slot_table.h,
  * ragent/connection/connection_saved.h). What a dead process has left can be an attacker's: all values are checked.
  */
-#ifndef CSSL_RAGENT_REVIVAL_H
-#define CSSL_RAGENT_REVIVAL_H
+#pragma once
 
 #include "proto/wire.h"
 #include "ragent/connection/connection_home.h"
@@ -46,5 +45,3 @@ void connection_restore_rest(struct connection_home *home);
  * or hung become suspects. If several in a row died while they restored, this one restores nothing: all saved
  * connections are forgotten, so leftovers_sort() resets them. Counted, and logged. */
 void connection_judge_former(struct notes *n);
-
-#endif

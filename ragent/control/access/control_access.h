@@ -6,8 +6,7 @@
  * decides (control_tokens.h): role read for GET, operate for the rest. A certificate alone changes nothing for a page
  * of another site. Who guesses tokens has to wait (control_guard.h).
  */
-#ifndef CSSL_RAGENT_CONTROL_ACCESS_H
-#define CSSL_RAGENT_CONTROL_ACCESS_H
+#pragma once
 
 #include "ragent/control/access/control_guard.h"
 #include "ragent/control/access/control_tokens.h"
@@ -47,5 +46,3 @@ const char *access_name(const struct control_access *a, const struct access_clai
 
 /* Read the tokens of that file, at the start or again. 0, or negative with @error: then the old ones stay. */
 int access_load(struct control_access *a, const char *path, char *error, size_t error_cap);
-
-#endif

@@ -6,8 +6,7 @@
  * makes room. A source is an IPv4 address or an IPv6 /64, and each /48 has ADMISSION_OF_SITE times as many failures
  * (net/limits/admission.h).
  */
-#ifndef CSSL_RAGENT_CONTROL_GUARD_H
-#define CSSL_RAGENT_CONTROL_GUARD_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -32,5 +31,3 @@ struct control_guard {
 unsigned control_guard_wait_s(const struct control_guard *g, const struct sockaddr *source, uint64_t now_ms);
 /* It showed an unknown token. */
 void control_guard_failed(struct control_guard *g, const struct sockaddr *source, uint64_t now_ms);
-
-#endif

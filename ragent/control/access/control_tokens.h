@@ -2,8 +2,7 @@
  * file has only their hashes (proto/control_token.h) in hex, one `name role hash` a line, so that a reader of the file
  * cannot use the API. A line `name role cn=COMMON NAME` gives the role to holders of a client certificate instead.
  */
-#ifndef CSSL_RAGENT_CONTROL_TOKENS_H
-#define CSSL_RAGENT_CONTROL_TOKENS_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -37,5 +36,3 @@ enum control_role control_tokens_certificate_role(
 
 /* For messages: "read". */
 const char *control_role_name(enum control_role role);
-
-#endif

@@ -2,8 +2,7 @@
  * and is removed before libmicrohttpd sees the rest. It is a part of its own because a client has no place and no HTTP
  * until its header is whole.
  */
-#ifndef CSSL_RAGENT_CONTROL_ARRIVAL_H
-#define CSSL_RAGENT_CONTROL_ARRIVAL_H
+#pragma once
 
 #include "ragent/control/http/control_clients.h"
 
@@ -23,5 +22,3 @@ void control_arrivals_await(struct control_arrivals *a, int fd, const struct soc
 
 /* Close all connections that still wait for their header. */
 void control_arrivals_end(struct control_arrivals *a);
-
-#endif

@@ -6,8 +6,7 @@
  * limit a client without a token makes room for a new one: the oldest client of the source that has most. If all have
  * shown a token, the new client is closed.
  */
-#ifndef CSSL_RAGENT_CONTROL_CLIENTS_H
-#define CSSL_RAGENT_CONTROL_CLIENTS_H
+#pragma once
 
 #include "net/loop/http_loop.h"
 #include "ragent/control/http/control_exchange.h"
@@ -36,5 +35,3 @@ void control_clients_no_room(const struct control_clients *c, const char *key);
 
 /* Those that wait get an error, and all are closed. */
 void control_clients_end(struct control_clients *c);
-
-#endif

@@ -11,8 +11,7 @@
  * libmicrohttpd owns an exchange: it ends when libmicrohttpd has sent the answer or lost the client. An operation holds
  * a struct control_request, which points to its exchange while that waits for an answer. Either may end first.
  */
-#ifndef CSSL_RAGENT_CONTROL_EXCHANGE_H
-#define CSSL_RAGENT_CONTROL_EXCHANGE_H
+#pragma once
 
 #include <jansson.h>
 #include <microhttpd.h>
@@ -129,5 +128,3 @@ void request_answer(struct control_request *r, unsigned status, json_t *body);
 void request_answer_text(struct control_request *r, const char *type, char *text);
 void request_fail(struct control_request *r, unsigned status, const char *reason, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

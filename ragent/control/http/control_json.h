@@ -1,8 +1,7 @@
 /* control_json.h: JSON of single values, for answers of all parts. It is a part of its own because it knows nothing but
  * bytes. Each function returns NULL when out of memory; the caller owns what it gets.
  */
-#ifndef CSSL_RAGENT_CONTROL_JSON_H
-#define CSSL_RAGENT_CONTROL_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ json_t *bytes_json(const char *bytes, size_t len);
 json_t *hex_json(const uint8_t *bytes, size_t len);
 /* The same; null if all bytes are 0, too. */
 json_t *hex_unless_zero_json(const uint8_t *bytes, size_t len);
-
-#endif

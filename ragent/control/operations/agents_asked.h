@@ -2,8 +2,7 @@
  * the other until one answers. It is a part of its own because many operations ask agents, and each only words the
  * question and the answer. It begins and ends on the main loop.
  */
-#ifndef CSSL_RAGENT_AGENTS_ASKED_H
-#define CSSL_RAGENT_AGENTS_ASKED_H
+#pragma once
 
 #include "ragent/control/operations/gather.h"
 #include "ragent/control/operations/operations.h"
@@ -42,5 +41,3 @@ const char *asked_name(const struct agents_asked *a, unsigned agent);
 const char *asked_fault(const struct agent_answer *a, Cssl__LinkResponse__WhatCase expected);
 /* ASK_ONE: the last answer, or NULL. */
 const struct agent_answer *asked_last(const struct agents_asked *a);
-
-#endif

@@ -1,8 +1,7 @@
 /* control_answers.h: a connection, a session, a certificate, as JSON. It is a part of its own because what the API
  * tells of them is a promise: its tests hold each member. Each function returns NULL when out of memory.
  */
-#ifndef CSSL_RAGENT_CONTROL_ANSWERS_H
-#define CSSL_RAGENT_CONTROL_ANSWERS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ json_t *session_json(const Cssl__Session *s, uint32_t hits, uint32_t expires_s);
 bool session_is_whole(const Cssl__Session *s);
 
 json_t *certificate_json(const char *agent, const Cssl__LinkResponse__Counters__Certificate *c);
-
-#endif

@@ -2,8 +2,7 @@
  * family, and its samples have the process as label. All come from the same tables as the API and the manual. It is a
  * part of its own because this text is a format of another project: only here it is known.
  */
-#ifndef CSSL_RAGENT_CONTROL_METRICS_H
-#define CSSL_RAGENT_CONTROL_METRICS_H
+#pragma once
 
 #include "ragent/control/operations/operations.h"
 
@@ -28,5 +27,3 @@ struct counter_set {
 
 /* RAgent's own set is the first. The caller frees the text; NULL: out of memory. */
 char *metrics_text(const struct operations *o, const struct counter_set *sets, size_t count);
-
-#endif

@@ -1,8 +1,7 @@
 /* gather.h: asks every worker on its own thread, and continues with all answers on the main loop. It is a part of its
  * own because it is the only place of the control API where threads meet.
  */
-#ifndef CSSL_RAGENT_GATHER_H
-#define CSSL_RAGENT_GATHER_H
+#pragma once
 
 #include "ragent/worker/ragent_worker.h"
 
@@ -30,5 +29,3 @@ struct gather *gather_start(struct worker *main, struct ragent_worker *const *wo
 
 /* On the worker's thread. */
 void gather_answer(struct gather_part *p);
-
-#endif

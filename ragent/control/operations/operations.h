@@ -4,8 +4,7 @@
  * (request_answer(), request_fail()). No answer contains key material. They run on the main loop, and ask the workers
  * from there.
  */
-#ifndef CSSL_RAGENT_OPERATIONS_H
-#define CSSL_RAGENT_OPERATIONS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -83,5 +82,3 @@ operation operations_mail;
 
 /* operations_sessions.c: asks agents for their sessions. */
 operation operations_sessions, operations_session_count, operations_session;
-
-#endif

@@ -1,8 +1,7 @@
 /* page.h: the first connections of a worker by id, described in memory of their own, and the merge of all workers'
  * pages. It is a part of its own because it needs no request, and its tests no socket.
  */
-#ifndef CSSL_RAGENT_PAGE_H
-#define CSSL_RAGENT_PAGE_H
+#pragma once
 
 #include "ragent/connection/connection_description.h"
 #include "ragent/control/operations/gather.h"
@@ -21,5 +20,3 @@ struct page *page_create(const struct ragent_worker *rw, const struct control_qu
 /* Merge the results of all parts, and destroy them. NULL: out of memory, here or in a worker. */
 struct page *page_merge(struct gather *g, unsigned limit);
 void page_destroy(struct page *p);
-
-#endif

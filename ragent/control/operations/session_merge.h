@@ -1,8 +1,7 @@
 /* session_merge.h: merges the pages of several agents into one. It is a part of its own because it needs no agent, only
  * pages.
  */
-#ifndef CSSL_RAGENT_SESSION_MERGE_H
-#define CSSL_RAGENT_SESSION_MERGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ struct merged_session {
 enum merged_more { MERGED_ALL, MERGED_GOES_ON };
 size_t session_merge(const Cssl__LinkResponse__Sessions *const *pages, size_t page_count, size_t limit,
 	struct merged_session *out, enum merged_more *more);
-
-#endif

@@ -2,8 +2,7 @@
  * and one error, wherever it stands. Each reader that gets the exchange returns false after it told the client what is
  * wrong: the error names the piece, the found value and the expected one.
  */
-#ifndef CSSL_RAGENT_CONTROL_INPUT_H
-#define CSSL_RAGENT_CONTROL_INPUT_H
+#pragma once
 
 #include "ragent/control/http/control_exchange.h"
 #include "ragent/control/operations/operations.h"
@@ -23,5 +22,3 @@ bool input_body(struct exchange *e, struct control_input *in, const char *const 
 #define INPUT_BODY(e, in, ...) input_body(e, in, (const char *const[]){ __VA_ARGS__, NULL })
 /* A route_reader for an order without a word: the body is empty, or {}. */
 bool input_nothing(struct exchange *e, const char *segment, struct control_input *in);
-
-#endif

@@ -1,8 +1,7 @@
 /* control_route.h: a route of the control API: a row of one of the tables below. Each table stands beside the readers
  * of its words, so a new route is one row and, if it takes words, one function in the same file.
  */
-#ifndef CSSL_RAGENT_CONTROL_ROUTE_H
-#define CSSL_RAGENT_CONTROL_ROUTE_H
+#pragma once
 
 #include "ragent/control/http/control_exchange.h"
 #include "ragent/control/operations/operations.h"
@@ -30,5 +29,3 @@ struct route {
 
 /* routes_connections.c, routes_agents.c, routes_sessions.c */
 extern const struct route connection_routes[], agent_routes[], process_routes[], session_routes[];
-
-#endif

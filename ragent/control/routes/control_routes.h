@@ -2,8 +2,7 @@
  * routes is also the index (GET /v1), and says which role a request needs. The control socket (control.c) asks for the
  * role when the headers have come, and follows the route when the request is whole.
  */
-#ifndef CSSL_RAGENT_CONTROL_ROUTES_H
-#define CSSL_RAGENT_CONTROL_ROUTES_H
+#pragma once
 
 #include "ragent/control/access/control_tokens.h"
 
@@ -18,5 +17,3 @@ void control_routes_follow(struct operations *o, struct exchange *e);
 /* The role that a request needs. A method that the path does not have needs only the role read, because it changes
  * nothing. */
 enum control_role control_routes_role(const char *method, const char *path);
-
-#endif

@@ -14,8 +14,7 @@
  *    +---------------------------------------------+------------------------------------+
  *                                                                any --> REFUSED (another owner)
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup_stats.h"
 #include "smtpproxy/queue/backup/change_line.h"
@@ -180,5 +179,3 @@ static inline bool backup_counts(const struct backup *b)
 {
 	return b->state == BACKUP_MARKING || b->state == BACKUP_IN_SYNC;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* backup_calls.h: what a backup that is ours is asked under our token. Within this folder; the queue uses what backup.h
  * declares of it. A part of its own, because only here two requests may depend on their order.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_CALLS_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_CALLS_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup.h"
 
@@ -35,5 +34,3 @@ void backup_call_failed(struct backup *b, const char *error);
 void backup_move(struct backup *b, enum backup_state to);
 /* AWAY, and the line is dropped. The queue is told if the state was more than SEEN. The links stay. */
 void backup_fall(struct backup *b);
-
-#endif

@@ -2,8 +2,7 @@
  * it looks at a server again and again before it claims it. A part of its own, because nothing of it touches the line
  * of changes.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_LOOK_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_LOOK_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup_calls.h"
 
@@ -18,5 +17,3 @@ void backup_look(struct backup *b, enum look what);
 void backup_claim(struct backup *b);
 /* The reply to a question of backup_look(), or to the claim. */
 void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);
-
-#endif

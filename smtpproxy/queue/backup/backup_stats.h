@@ -1,8 +1,7 @@
 /* backup_stats.h: the states of a backup and of its paths, and their counts as plain values. A part of its own, because
  * the control API and /metrics show them and need nothing else of a backup.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_STATS_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_BACKUP_STATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -50,5 +49,3 @@ struct queue_backup_stats {
 };
 
 const char *backup_state_name(enum backup_state s);
-
-#endif

@@ -2,8 +2,7 @@
  * queue: a marker never leaves before what it promises is answered. The first ones are sent and have no answer yet, in
  * calls of several changes of one kind; the others wait. No sockets.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_LINE_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_LINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -59,5 +58,3 @@ struct change change_pop(struct change_line *l, enum change_outcome outcome);
 /* The connection was lost: all calls have to be sent again. Returns the number of their changes. */
 uint32_t change_unsend(struct change_line *l);
 void change_clear(struct change_line *l);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_FUNCTIONS_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_FUNCTIONS_H
+#pragma once
 
 /* The library's text (functions.lua), for FUNCTION LOAD, and its name. The number in the name, and in those of the
  * functions, rises with each change that a gateway of another version would not work with: gateways of two versions can
@@ -39,5 +38,3 @@ extern const char functions_text[];
 #define FUNCTION_MARK    "cssl_queue1_mark"
 /* token: the owner lives; counts it for a standby to see. */
 #define FUNCTION_RENEW   "cssl_queue1_renew"
-
-#endif

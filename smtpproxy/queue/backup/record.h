@@ -1,8 +1,7 @@
 /* record.h: the record of its owner that a server keeps (functions.h), as names and values on the wire; the marker is
  * the greater part of it. A part of its own, so that both directions come from one table.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_RECORD_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_RECORD_H
+#pragma once
 
 #include "smtpproxy/queue/backup/redis_link.h"
 #include "smtpproxy/queue/markers/marker.h"
@@ -13,5 +12,3 @@
 int record_read(struct marker *m, const redisReply *reply);
 /* Names and values of the marker as arguments of a request. */
 void record_write(struct redis_link *l, const struct marker *m);
-
-#endif

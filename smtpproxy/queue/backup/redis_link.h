@@ -6,8 +6,7 @@
  * Embedded in its owner. All zero before redis_link_open(). Each open ends with exactly one on_lost; after it the owner
  * may open again or free.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_REDIS_LINK_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_REDIS_LINK_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <openssl/types.h>
@@ -104,5 +103,3 @@ void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words
  * request on a slow network makes progress as long as its bytes leave; bytes of later ones, as heartbeats, do not
  * count. To be called at least a few times in the time-out. */
 int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms);
-
-#endif

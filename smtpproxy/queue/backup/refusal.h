@@ -4,8 +4,7 @@
  *
  * Embedded in struct backup. All zero but @backup: it does not refuse. Others may read the members.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_REFUSAL_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_REFUSAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ static inline bool refusal_lasts(const struct refusal *r, int64_t now_ms)
 {
 	return r->at_ms && now_ms - r->at_ms < 3 * REFUSAL_RETRY_MS;
 }
-
-#endif

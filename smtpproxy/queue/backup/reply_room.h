@@ -2,8 +2,7 @@
  * libhiredis builds each reply from several objects for each of its elements; here they lie in a row, and all go at
  * once. So a block of 1,000 items costs no malloc() for each of its 4,000 parts.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_REPLY_ROOM_H
-#define CSSL_SMTPPROXY_QUEUE_BACKUP_REPLY_ROOM_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 
@@ -19,5 +18,3 @@ redisReader *reply_room_reader(struct reply_room *r);
 /* The reply is handled: its memory is used again. Only when the reader has no reply under way. */
 void reply_room_reuse(struct reply_room *r);
 void reply_room_clear(struct reply_room *r);
-
-#endif

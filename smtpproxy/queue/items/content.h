@@ -7,8 +7,7 @@
  * (0 or 1), u32 rate (messages a minute; 0: no limit), u8 length and destination grave    u8 1, u64 id of a message
  * that was deleted
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_ITEMS_CONTENT_H
-#define CSSL_SMTPPROXY_QUEUE_ITEMS_CONTENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ uint8_t *content_seal(const struct seal *s, enum item_kind kind, uint64_t id, co
  * CSSL_E_TOO_LONG, CSSL_E_VERSION, CSSL_E_RANGE: the plain form is none of this kind. */
 int content_open(const struct seal *s, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len,
 	uint8_t *plain, struct content *c);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Embedded; all zero: empty. Others may read the members, and write the two times.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_ITEMS_DECIDED_H
-#define CSSL_SMTPPROXY_QUEUE_ITEMS_DECIDED_H
+#pragma once
 
 #include "smtpproxy/queue/items/content.h"
 
@@ -31,5 +30,3 @@ const struct item *decided_find(
 struct item *decided_pop(struct decided *t);
 /* All but the two times. */
 void decided_clear(struct decided *t);
-
-#endif

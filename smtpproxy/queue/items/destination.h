@@ -4,8 +4,7 @@
  * wait for their time are in one heap. No clock. destination_sweep() frees destinations without messages and orders.
  * Nothing here looks at all destinations, of which there may be 100,000, except destination_next().
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_ITEMS_DESTINATION_H
-#define CSSL_SMTPPROXY_QUEUE_ITEMS_DESTINATION_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -96,5 +95,3 @@ static inline const char *destination_flow_name(enum destination_flow flow)
 {
 	return flow == DESTINATION_STOPPED ? "stopped" : "flows";
 }
-
-#endif

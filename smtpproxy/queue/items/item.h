@@ -5,8 +5,7 @@
  * An item has one reference from the index, and one from each request to a backup that names it. The last one frees
  * it.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_ITEMS_ITEM_H
-#define CSSL_SMTPPROXY_QUEUE_ITEMS_ITEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,5 +137,3 @@ static inline bool item_is_unstored(const struct item *i)
 void item_field(enum item_kind kind, uint64_t id, char out[static ITEM_FIELD_LEN]);
 /* 0 or CSSL_E_RANGE. */
 int item_field_parse(const char *field, size_t len, enum item_kind *kind, uint64_t *id);
-
-#endif

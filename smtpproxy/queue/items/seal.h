@@ -4,8 +4,7 @@
  *
  *   sealed = key id (16 bytes, padded with 0) | nonce (24) | ciphertext | tag (16)
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_ITEMS_SEAL_H
-#define CSSL_SMTPPROXY_QUEUE_ITEMS_SEAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void seal_seal(const struct seal *s, char kind, uint64_t id, const uint8_t *plai
 /* Opens into @out, which has room for @len - SEAL_OVERHEAD. 0; CSSL_E_TRUNCATED; CSSL_E_KEY_UNKNOWN; CSSL_E_AUTH: it
  * was changed, or belongs to another id, kind or gateway. */
 int seal_open(const struct seal *s, char kind, uint64_t id, const uint8_t *sealed, size_t len, uint8_t *out);
-
-#endif

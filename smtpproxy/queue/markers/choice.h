@@ -10,8 +10,7 @@
  * is seen answer, there is no later set, because one of them would know. If one of them does not answer, or is another
  * process now, the queue may have gone on without those that are seen: then every server of the file has to answer.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_MARKERS_CHOICE_H
-#define CSSL_SMTPPROXY_QUEUE_MARKERS_CHOICE_H
+#pragma once
 
 #include "smtpproxy/queue/markers/marker.h"
 
@@ -49,5 +48,3 @@ enum recovery_step choice_decide(const struct choice_server *servers, unsigned c
 /* The next server that takes the place @at of @chosen: the first behind the present one, in the order home, spares, for
  * which @fits has a bit. @count: none. */
 unsigned choice_next(unsigned count, const unsigned chosen[static BACKUPS], unsigned at, unsigned fits);
-
-#endif

@@ -32,8 +32,7 @@
  * disk, unless an operator orders to go on without a complete server. Then it is read, too: nothing tells it from one
  * that was filled and not marked yet. If it loaded an old snapshot, what was delivered since goes out again.
  */
-#ifndef CSSL_SMTPPROXY_QUEUE_MARKERS_MARKER_H
-#define CSSL_SMTPPROXY_QUEUE_MARKERS_MARKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -126,5 +125,3 @@ bool marker_is_replaced(const char *replaced, const struct marker *m);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);
-
-#endif

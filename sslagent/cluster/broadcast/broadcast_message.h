@@ -1,8 +1,7 @@
 /* broadcast_message.h: messages of broadcast.proto in a datagram's payload. The length of each (2 bytes) stands
  * before it; a sender writes it. It is a part of its own because every field that comes from outside is checked here,
  * in one place. */
-#ifndef CSSL_SSLAGENT_BROADCAST_MESSAGE_H
-#define CSSL_SSLAGENT_BROADCAST_MESSAGE_H
+#pragma once
 
 #include "proto/broadcast.pb-c.h"
 #include "proto/datagram.h"
@@ -18,5 +17,3 @@
  * of each id and challenge is right, each number is in its range. Returns 0, or negative: the caller must not read the
  * rest of the payload. */
 int broadcast_message_next(struct wire_reader *in, struct scratch *scratch, const Cssl__BroadcastMessage **out);
-
-#endif

@@ -18,8 +18,7 @@
  * lock: a callback must not call any function here. So who finds a number heard also finds its object where on_message
  * put it.
  */
-#ifndef CSSL_SSLAGENT_BROADCAST_RECEIVER_H
-#define CSSL_SSLAGENT_BROADCAST_RECEIVER_H
+#pragma once
 
 #include "proto/broadcast.pb-c.h"
 #include "sslagent/cluster/broadcast/heard_keys.h"
@@ -93,5 +92,3 @@ uint64_t broadcast_receiver_heard(const struct broadcast_receiver *r, unsigned s
 /* A link asked for the clock: as peer_clock_answered(). */
 void broadcast_receiver_clock_answered(
 	struct broadcast_receiver *r, unsigned sender, int64_t asked_ms, int64_t remote_ms, int64_t now_ms);
-
-#endif

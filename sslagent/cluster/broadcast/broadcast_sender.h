@@ -9,8 +9,7 @@
  * key (sending_keys.h). It looks for a newer one at each message. Each sender has its own counters, which start again
  * with each key.
  */
-#ifndef CSSL_SSLAGENT_BROADCAST_SENDER_H
-#define CSSL_SSLAGENT_BROADCAST_SENDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ struct broadcast_mark {
 	uint64_t highest;
 };
 struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, int to, uint32_t key_generation);
-
-#endif

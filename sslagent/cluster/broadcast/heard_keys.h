@@ -4,8 +4,7 @@
  * A datagram's header names the key's id. The last KEYS_HELD keys of each sender are held, so that no datagram is lost
  * while it changes keys. Each key has a replay window for each thread of its sender. The receiver owns all of this and
  * calls it under its lock. It reads the members. */
-#ifndef CSSL_SSLAGENT_HEARD_KEYS_H
-#define CSSL_SSLAGENT_HEARD_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -63,5 +62,3 @@ struct heard_datagram {
  * COUNT_DATAGRAMS_KEY_UNKNOWN: no key has its id; @out->boot_id is set. */
 ptrdiff_t heard_keys_open(const struct table *all, const uint8_t *datagram, size_t len, struct heard_datagram *out,
 	uint8_t payload[static DATAGRAM_PAYLOAD_MAX]);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Numbers cost nothing while none is missing. With too many gaps, two neighbouring gaps become one, and the agent asks
  * again for the numbers between them. The receiver owns one for each thread of each sender. It reads the members. */
-#ifndef CSSL_SSLAGENT_HEARD_NUMBERS_H
-#define CSSL_SSLAGENT_HEARD_NUMBERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ static inline uint64_t heard_numbers_complete(const struct heard_numbers *h)
 {
 	return h->missing_count > 0 ? h->missing[0].first - 1 : h->highest;
 }
-
-#endif

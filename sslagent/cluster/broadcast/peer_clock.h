@@ -5,8 +5,7 @@
  * earlier than a + (t - r) on our clock. peer_clock_local() returns this earliest possible time. An event never seems
  * younger than it is, and seems older by at most one round trip. It is a part of its own because law 17 rests on it.
  */
-#ifndef CSSL_SSLAGENT_PEER_CLOCK_H
-#define CSSL_SSLAGENT_PEER_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <uv.h>
@@ -30,5 +29,3 @@ void peer_clock_answered(struct peer_clock *c, int64_t asked_ms, int64_t remote_
 
 /* Our time of the peer's @remote_ms; never after @now_ms. Only when known. */
 int64_t peer_clock_local(const struct peer_clock *c, int64_t remote_ms, int64_t now_ms);
-
-#endif

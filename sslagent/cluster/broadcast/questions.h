@@ -3,8 +3,7 @@
  *
  * It repeats each question, more and more slowly, until the answer comes. The receiver owns one for each sender and
  * calls it under its lock. It reads the members. Times are on this process's clock. */
-#ifndef CSSL_SSLAGENT_QUESTIONS_H
-#define CSSL_SSLAGENT_QUESTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ struct questioned {
 };
 /* Ask what is due. Returns when the next tick is due; INT64_MAX: none. */
 int64_t questions_tick(struct questions *q, const struct questioned *of, int64_t now_ms);
-
-#endif

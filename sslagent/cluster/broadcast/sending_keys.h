@@ -1,8 +1,7 @@
 /* sending_keys.h: the random key under which this process seals its datagrams, and its successor. It is a part of its
  * own because it alone decides when a key is used: it goes to the peers first, and is used once all of them have
  * confirmed it, or after SENDING_KEY_PATIENCE_MS. The main thread rolls; any thread reads. */
-#ifndef CSSL_SSLAGENT_SENDING_KEYS_H
-#define CSSL_SSLAGENT_SENDING_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -42,5 +41,3 @@ bool sending_keys_held_by(const struct sending_keys *k, unsigned peer);
  * the successor is current now.
  */
 bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms);
-
-#endif

@@ -12,8 +12,7 @@
  * numbers that are missing here, this agent asks that peer for a snapshot of its own sessions. Where agents hold parts,
  * this agent asks each peer that enters the membership (again) for this agent's part.
  */
-#ifndef CSSL_SSLAGENT_JOINING_H
-#define CSSL_SSLAGENT_JOINING_H
+#pragma once
 
 #include "sslagent/cluster/broadcast/broadcast_receiver.h"
 #include "sslagent/cluster/peers/peers.h"
@@ -152,5 +151,3 @@ void snapshot_give_tombstones(struct joining *j, struct peer *p);
 
 /* 1 when this agent has to give @session to @peer, which asked for its part, else 0. */
 bool resettling_gives(const struct peers *peers, const struct peer *peer, const struct session *session);
-
-#endif

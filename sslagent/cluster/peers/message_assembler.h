@@ -1,8 +1,7 @@
 /* message_assembler.h: makes messages from a stream of bytes that comes in any pieces. Each message has its length (4
  * bytes, big endian) in front. It is a part of its own because every length here comes from outside. Its buffer is
  * wiped after use, because messages hold keys. */
-#ifndef CSSL_SSLAGENT_MESSAGE_ASSEMBLER_H
-#define CSSL_SSLAGENT_MESSAGE_ASSEMBLER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct message_assembler {
 int message_assembler_feed(struct message_assembler *a, const uint8_t *in, size_t len, size_t max,
 	int (*on_message)(void *ctx, const uint8_t *message, size_t len), void *ctx);
 void message_assembler_clear(struct message_assembler *a);
-
-#endif

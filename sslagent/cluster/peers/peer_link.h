@@ -8,8 +8,7 @@
  *
  * peer_link_close() is legal in every state.
  */
-#ifndef CSSL_SSLAGENT_PEER_LINK_H
-#define CSSL_SSLAGENT_PEER_LINK_H
+#pragma once
 
 #include "net/loop/wheel.h"
 #include "net/socket/address.h"
@@ -107,5 +106,3 @@ static inline const struct link_hello *peer_link_peer(const struct peer_link *l)
 {
 	return opening_peer(l->opening);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* peer_way.h: how another agent is reached: by its UNIX socket when that is on this host, else by TCP. Only a UNIX link
  * passes backend sockets. It is a part of its own because it only looks at files: no link, no clock. */
-#ifndef CSSL_SSLAGENT_PEER_WAY_H
-#define CSSL_SSLAGENT_PEER_WAY_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/socket.h>
@@ -41,5 +40,3 @@ bool peer_way_failed(struct peer_way *w, int uv_error);
  * been bound and did not listen yet. A starting agent listens there first; without this check the link by TCP would
  * stay. */
 bool peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer);
-
-#endif

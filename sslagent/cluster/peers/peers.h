@@ -7,8 +7,7 @@
  *
  *   AWAY --> CONNECTING --> UP --> AWAY       (CONNECTING only where this agent connects)
  */
-#ifndef CSSL_SSLAGENT_PEERS_H
-#define CSSL_SSLAGENT_PEERS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -145,5 +144,3 @@ int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *enc
 void peer_take_link(struct peer *p, struct peer_link *l);
 void peer_close(struct peer *p);
 void peers_handle_closed(void *peers);
-
-#endif

@@ -1,8 +1,7 @@
 /* recover.h: an owner after a takeover, until it knows what the lost owner may have done. It is a part by itself,
  * because law 10 is kept here (recovery.h has the rule).
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_RECOVER_H
-#define CSSL_SSLAGENT_CONNECTION_RECOVER_H
+#pragma once
 
 #include "sslagent/connection/connection_events.h"
 
@@ -10,5 +9,3 @@
 void recover_or_start(struct connection *c, const Cssl__LinkSslId *id);
 
 connection_reaction recover_takes; /* RECOVERING: records, bytes of the backend, its end */
-
-#endif

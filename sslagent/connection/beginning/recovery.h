@@ -2,8 +2,7 @@
  * answer had come and which client records may have reached the backend. Only an agent that opens these records
  * knows their contents. So there are two pure decisions; the tables in recovery.c are the rule.
  */
-#ifndef CSSL_SSLAGENT_RECOVERY_H
-#define CSSL_SSLAGENT_RECOVERY_H
+#pragma once
 
 #include "conf/conf.h"
 #include "proto/link.pb-c.h"
@@ -44,5 +43,3 @@ struct recovery_heard {
 enum recovery recovery_judge(const struct recovery_heard *h); /* never RECOVERY_HEAR */
 
 const char *recovery_name(enum recovery r);
-
-#endif

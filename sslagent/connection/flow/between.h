@@ -1,8 +1,7 @@
 /* between.h: a service that stands between client and backend. It is a part by itself, because there the agent speaks
  * with either side for itself. Each may end the connection.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_BETWEEN_H
-#define CSSL_SSLAGENT_CONNECTION_BETWEEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ bool between_replies_wait(const struct connection *c); /* the client has to take
 void between_give(struct connection *c, const uint8_t *data, size_t len); /* bytes of the client */
 void between_hear(struct connection *c, const uint8_t *data, size_t len); /* bytes of the backend */
 void between_backend_ended(struct connection *c, int uv_error);           /* 0: not by an error */
-
-#endif

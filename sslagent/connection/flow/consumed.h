@@ -1,8 +1,7 @@
 /* consumed.h: which of the client's records are consumed, and when the carrier hears of it. It is a part by itself,
  * because after a loss RAgent says again exactly what was not told here.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_CONSUMED_H
-#define CSSL_SSLAGENT_CONNECTION_CONSUMED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ void consumed_judge_pace(struct connection *c); /* a KeyUpdate was opened, or mo
 /* With a report, unless the carrier knows it. Not if it is frozen or has ended. */
 void consumed_tell_pace(struct connection *c);
 uint64_t consumed_wait_ms(const struct connection *c); /* so long the next record waits; 0: not at all */
-
-#endif

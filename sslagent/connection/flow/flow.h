@@ -2,8 +2,7 @@
  * itself, because both directions wait for each other: what one takes may be what the other waited for. Each may end
  * the connection.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_FLOW_H
-#define CSSL_SSLAGENT_CONNECTION_FLOW_H
+#pragma once
 
 #include "sslagent/connection/flow/from_client.h"
 #include "sslagent/connection/flow/words.h"
@@ -16,5 +15,3 @@ size_t flow_pass_on(struct connection *c, uint8_t *data, size_t used, size_t len
 connection_reaction flow_answer;       /* bytes of the backend */
 connection_reaction flow_backend_took; /* and both ways go on */
 connection_reaction flow_lose_backend;
-
-#endif

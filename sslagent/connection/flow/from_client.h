@@ -1,8 +1,7 @@
 /* from_client.h: the client's records and ends. It is a part by itself, because what a client says has to have one
  * order, whether it is served, heard again after a loss, or held back for the next owner.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_FROM_CLIENT_H
-#define CSSL_SSLAGENT_CONNECTION_FROM_CLIENT_H
+#pragma once
 
 #include "sslagent/connection/connection_events.h"
 
@@ -21,5 +20,3 @@ void from_client_open_waiting(struct connection *c); /* the same if it serves an
 void from_client_watch_head(struct connection *c);
 /* It settles no longer: the backend gets what was held back, after all. */
 void from_client_give_held(struct connection *c, const struct interlude *i);
-
-#endif

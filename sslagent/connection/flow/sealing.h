@@ -1,8 +1,7 @@
 /* sealing.h: an owner's records to the client. It is a part by itself, because only here plaintext becomes ciphertext
  * (but for alerts and KeyUpdates, which live_seal.c makes whole).
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_SEALING_H
-#define CSSL_SSLAGENT_CONNECTION_SEALING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ size_t sealing_fragment_max(const struct connection *c);     /* plaintext of one
 /* Seal [data, data + len) into records of one frame. Returns the bytes sealed. May end the connection. */
 size_t sealing_seal(struct connection *c, const uint8_t *data, size_t len);
 int sealing_key_update(struct connection *c); /* 0 or negative */
-
-#endif

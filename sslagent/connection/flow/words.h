@@ -1,8 +1,7 @@
 /* words.h: what the agent says to the client itself, and the end after that. It is a part by itself, because law 8 (no
  * forged end) is kept here. Each may end the connection: check its state afterwards.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_WORDS_H
-#define CSSL_SSLAGENT_CONNECTION_WORDS_H
+#pragma once
 
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/connection/conversation.h"
@@ -25,5 +24,3 @@ void words_finish_if_over(struct connection *c);
 
 /* ENDING: the client took records, it ought to end at once, or words that were sent before the last ones are read. */
 connection_reaction words_go_on;
-
-#endif

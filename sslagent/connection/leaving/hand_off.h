@@ -1,6 +1,5 @@
 /* hand_off.h: the freeze of an owner. It is a part by itself, because law 7 is kept in this one function. */
-#ifndef CSSL_SSLAGENT_CONNECTION_HAND_OFF_H
-#define CSSL_SSLAGENT_CONNECTION_HAND_OFF_H
+#pragma once
 
 #include "sslagent/connection/connection.h"
 
@@ -12,5 +11,3 @@ void hand_off_connection(struct connection *c, Cssl__BackendHalf backend, enum h
 /* REFUSED: it stays. */
 void hand_off_refuse(struct connection *c, const char *why);
 #define NOT_AN_OWNER "not an owner that can move"
-
-#endif

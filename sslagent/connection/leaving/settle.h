@@ -1,8 +1,7 @@
 /* settle.h: an owner that is to leave, or to end, waits for a checkpoint. It is a part by itself, because moves and
  * ends wait in the same way.
  */
-#ifndef CSSL_SSLAGENT_CONNECTION_SETTLE_H
-#define CSSL_SSLAGENT_CONNECTION_SETTLE_H
+#pragma once
 
 #include "sslagent/connection/connection_events.h"
 
@@ -28,5 +27,3 @@ void settle_begin(
 
 connection_reaction settle_is_late; /* no checkpoint came in time */
 connection_reaction settle_give_up; /* it has to end: in order where that is possible */
-
-#endif

@@ -10,8 +10,7 @@
  * continue a conversation. If the owner of an idle conversation is lost, and its backend connection with it, the
  * conversation is stranded: the next owner sends the client to a new connection by GOAWAY.
  */
-#ifndef CSSL_SSLAGENT_H2_FOLLOWER_H
-#define CSSL_SSLAGENT_H2_FOLLOWER_H
+#pragma once
 
 #include "net/memory/slabs.h"
 #include "sslagent/service/h2/h2_frames.h"
@@ -154,5 +153,3 @@ static inline bool h2_is_between_frames(const struct h2_frames *f, uint32_t bloc
 {
 	return f->head_len == 0 && block == 0;
 }
-
-#endif

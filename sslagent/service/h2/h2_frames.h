@@ -1,8 +1,7 @@
 /* h2_frames.h: finds where the frames of one direction of HTTP/2 begin and end (RFC 9113 4.1). Bytes come in pieces
  * of any length. Payloads pass unread, except for first bytes that the caller asks for. Nothing is allocated.
  */
-#ifndef CSSL_SSLAGENT_H2_FRAMES_H
-#define CSSL_SSLAGENT_H2_FRAMES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ size_t h2_frames_to_end(const struct h2_frames *f);
 
 /* Append a frame's header. */
 void h2_put_head(struct wire_writer *w, const struct h2_frame *frame);
-
-#endif

@@ -1,8 +1,7 @@
 /* h2_streams.h: a set of streams of an HTTP/2 connection (RFC 9113 5.1): of those that the client began, and of those
  * that the backend promised. Their number is bounded, and so is their memory.
  */
-#ifndef CSSL_SSLAGENT_H2_STREAMS_H
-#define CSSL_SSLAGENT_H2_STREAMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ uint32_t h2_streams_id(const struct h2_streams *s, unsigned n);
 /* The streams as numbers, for a move: the n-th, and back. They have to come in the same order. */
 uint32_t h2_streams_get(const struct h2_streams *s, unsigned n);
 int h2_streams_put(struct h2_streams *s, uint32_t number); /* 0, CSSL_E_RANGE, CSSL_E_FULL, CSSL_E_NO_MEMORY */
-
-#endif

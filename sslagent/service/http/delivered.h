@@ -7,8 +7,7 @@
  * has the digest of both. All delivered bytes are compared, but no later byte can be: if the backend has another answer
  * that begins with the same bytes, the client gets the end of that one. It works on bytes only.
  */
-#ifndef CSSL_SSLAGENT_DELIVERED_H
-#define CSSL_SSLAGENT_DELIVERED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -94,5 +93,3 @@ struct repetition_heard {
  * CSSL_E_MISMATCH: it is another answer. */
 #define REPETITION_MORE 1
 int repetition_hear(struct repetition *r, const uint8_t *data, size_t len, struct repetition_heard *out);
-
-#endif

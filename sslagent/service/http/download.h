@@ -2,8 +2,7 @@
  * for the rest of one, and checks that the rest belongs to the same representation (RFC 9110 8.8, 13, 14). It works
  * on bytes only.
  */
-#ifndef CSSL_SSLAGENT_DOWNLOAD_H
-#define CSSL_SSLAGENT_DOWNLOAD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ int download_resumes(struct download *d, uint64_t done, const uint8_t *data, siz
 #define DOWNLOAD_NOTE_MAX (30u + HEAD_ETAG_MAX)
 size_t download_write(const struct download *d, uint8_t out[static DOWNLOAD_NOTE_MAX]);
 int download_read(const uint8_t *in, size_t len, struct download *out);
-
-#endif

@@ -3,8 +3,7 @@
  * doubt, and at CONNECT, Upgrade and connection-bound authentication (NTLM, Negotiate), it gives up for good. From
  * then on it knows no checkpoint, but may still tell a complete answer from a cut one (http_judges_ends()).
  */
-#ifndef CSSL_SSLAGENT_HTTP_FOLLOWER_H
-#define CSSL_SSLAGENT_HTTP_FOLLOWER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -116,5 +115,3 @@ size_t http_kept_len(const struct http_follower *h);
 ptrdiff_t http_follower_save(const struct http_follower *h, uint8_t out[static HTTP_FOLLOWER_STATE_MAX]);
 /* NULL: malformed, of another version, or out of memory. */
 struct http_follower *http_follower_restore(struct slabs *from, const uint8_t *in, size_t len);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The bytes of an incomplete head are kept, at most HTTP_KEPT_MAX. A longer one cannot be written down.
  */
-#ifndef CSSL_SSLAGENT_HTTP_PARSER_H
-#define CSSL_SSLAGENT_HTTP_PARSER_H
+#pragma once
 
 #include <llhttp.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ int http_parser_put(const struct http_parser *p, struct wire_writer *w);
 #define HTTP_PARSER_STATE_MAX (32u + HTTP_KEPT_MAX) /* bytes */
 /* Brings an initialised parser to that point. 0 or CSSL_E_RANGE: malformed. */
 int http_parser_get(struct http_parser *p, struct wire_reader *r);
-
-#endif

@@ -2,8 +2,7 @@
  * (RFC 9112 6.3, rule 8)? A head that names a length, or a coding, in whatever spelling, is read in the strictest way:
  * what is short of it, or cannot be measured, is cut.
  */
-#ifndef CSSL_SSLAGENT_LOOSE_END_H
-#define CSSL_SSLAGENT_LOOSE_END_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ struct loose_end {
 void loose_end_follow(struct loose_end *l, const uint8_t *data, size_t len);
 /* The backend sent FIN. Is nothing cut off? @is_to_head: of HEAD. */
 bool loose_end_is_whole(const struct loose_end *l, int is_to_head);
-
-#endif

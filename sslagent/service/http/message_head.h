@@ -2,8 +2,7 @@
  * that tell whether and how its body can go on elsewhere (download.h, delivered.h). It works on bytes only; all texts
  * point into them.
  */
-#ifndef CSSL_SSLAGENT_MESSAGE_HEAD_H
-#define CSSL_SSLAGENT_MESSAGE_HEAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ bool response_head_persists(const struct response_head *h);
 enum answer_close { ANSWER_PERSISTS, ANSWER_CLOSES };
 #define ANSWER_HEAD_MAX 96u
 size_t answer_head_write(uint64_t len, enum answer_close closes, char out[static ANSWER_HEAD_MAX]);
-
-#endif

@@ -7,8 +7,7 @@
  * that this epoch lies between that of the note and its own, so it asks for each of them. Numbers rise with the
  * epoch, and within an epoch with the records.
  */
-#ifndef CSSL_SSLAGENT_SMTP_NOTE_H
-#define CSSL_SSLAGENT_SMTP_NOTE_H
+#pragma once
 
 #include "smtp/domain.h"
 #include "smtp/ehlo.h"
@@ -63,5 +62,3 @@ int smtp_note_read(const uint8_t *in, size_t len, struct smtp_note *out);
 
 /* A digest of the lines of a reply to EHLO, independent of their order. */
 void smtp_told(const struct smtp_ehlo *set, uint8_t out[static SMTP_TOLD_LEN]);
-
-#endif

@@ -1,8 +1,7 @@
 /* smtp_pieces.h: waiting bytes, in pieces: bytes of the client, each piece with the record that it came in; or
  * replies for the client, one piece each.
  */
-#ifndef CSSL_SSLAGENT_SMTP_PIECES_H
-#define CSSL_SSLAGENT_SMTP_PIECES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, size_t at, const voi
 /* The first @len bytes are used. Pieces that are used completely are wiped and freed. */
 void smtp_pieces_use(struct smtp_pieces *p, size_t len);
 void smtp_pieces_clear(struct smtp_pieces *p);
-
-#endif

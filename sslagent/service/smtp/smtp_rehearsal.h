@@ -2,8 +2,7 @@
  * the last checkpoint again, with the replies that the client has got; after these, as if the server had accepted
  * every command. Bytes in, a verdict out.
  */
-#ifndef CSSL_SSLAGENT_SMTP_REHEARSAL_H
-#define CSSL_SSLAGENT_SMTP_REHEARSAL_H
+#pragma once
 
 #include "smtp/relay.h"
 #include "sslagent/service/smtp/smtp_note.h"
@@ -29,5 +28,3 @@ struct smtp_heard {
  * CSSL_E_NO_MEMORY. */
 int smtp_rehearse(const struct smtp_relay_rules *rules, const struct smtp_note *note, uint32_t replies,
 	const struct smtp_pieces *heard, struct smtp_heard *out);
-
-#endif

@@ -9,8 +9,7 @@
  * greeting that the client said before, XCLIENT, and the question what became of a transaction (doc/xcssltx.md).
  * HEARING: the client's bytes that a lost owner may have used are collected. OVER: the last reply is said.
  */
-#ifndef CSSL_SSLAGENT_SMTP_SESSION_H
-#define CSSL_SSLAGENT_SMTP_SESSION_H
+#pragma once
 
 #include "conf/conf.h"
 #include "proto/ids.h"
@@ -123,5 +122,3 @@ void smtp_session_use(struct smtp_session *s, size_t len); /* the first waiting 
 void smtp_session_told(const struct smtp_session *s, uint8_t out[static SMTP_TOLD_LEN]);
 /* Writes the command into @s, and returns it; NULL for NOBODY. CLIENT: note.greeting is not UNKNOWN. */
 const char *smtp_session_greeting(struct smtp_session *s, enum smtp_greeter greeter);
-
-#endif

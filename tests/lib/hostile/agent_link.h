@@ -1,8 +1,7 @@
 /* agent_link.h: a link of the hostile RAgent to one agent: opened with the true link.key, and from then on whatever its
  * user likes to send. Opened again when the agent ends it. One worker, no threads.
  */
-#ifndef CSSL_TESTS_HOSTILE_AGENT_LINK_H
-#define CSSL_TESTS_HOSTILE_AGENT_LINK_H
+#pragma once
 
 #include "conf/conf.h"
 #include "net/loop/worker.h"
@@ -48,5 +47,3 @@ int agent_link_is_scribbled(const struct agent_link *l);
 
 /* Connect and say the first message of an opening, sealed under the key, and no other; the descriptor, or -1. */
 int agent_link_half_open(const struct key_ring *ring, const struct conf_agent *agent, const char *name);
-
-#endif

@@ -1,8 +1,7 @@
 /* held_client.h: a client of the hostile RAgent: its connection, what it said, and what agents said of it. It is served
  * as a RAgent serves it, until its user does something else with what the agents gave.
  */
-#ifndef CSSL_TESTS_HOSTILE_HELD_CLIENT_H
-#define CSSL_TESTS_HOSTILE_HELD_CLIENT_H
+#pragma once
 
 #include "net/socket/endpoints.h"
 #include "net/stream/stream.h"
@@ -47,4 +46,3 @@ unsigned held_client_replay(const struct held_client *c, struct agent_link *link
 void held_client_is_given(struct held_client *c);
 /* From now on @stream of @link, adopted under @epoch, is its owner. */
 void held_client_goes_on(struct held_client *c, struct agent_link *link, uint32_t stream, uint32_t epoch);
-#endif

@@ -1,8 +1,7 @@
 /* misuse.h: one SSL_ID with which the hostile RAgent tries to get something that it may not have, and what the agent
  * answers. All that it then gets is noted: the audit sees it.
  */
-#ifndef CSSL_TESTS_HOSTILE_MISUSE_H
-#define CSSL_TESTS_HOSTILE_MISUSE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -18,5 +17,3 @@ void misuse_replay(struct worker *w, struct agent_link *link, void (*answered)(j
 /* REATTACH to @link: of the stream of @c, or of the connection, epoch and stream that @how names. */
 void misuse_reattach(struct worker *w, struct held_client *c, struct agent_link *link, const json_t *how,
 	void (*answered)(json_t *answer));
-
-#endif

@@ -1,6 +1,5 @@
 /* answer.h: one HTTP/1.1 answer, checked byte by byte as it comes. Every answer here has a Content-Length. */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_ANSWER_H
-#define CSSL_TESTS_LIB_TLSLOAD_ANSWER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ struct answer {
 void answer_start(struct answer *a);
 /* Takes up to the end of the answer; returns how much. */
 size_t answer_feed(struct answer *a, const struct expectation *expected, const uint8_t *data, size_t len);
-
-#endif

@@ -4,8 +4,7 @@
  *     APART -> CONNECTING -> SHAKING -> READY <-> ASKED -> MIDWAY -> READY
  *        ^________|_____________|_________|_________|________|  (lost, or done; OVER where the group wants no more)
  */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_CLIENT_H
-#define CSSL_TESTS_LIB_TLSLOAD_CLIENT_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -80,5 +79,3 @@ void client_destroy(struct client *c);
 
 /* The newest session of a connection (SSL_CTX_sess_set_new_cb). */
 int client_on_session(SSL *ssl, SSL_SESSION *session);
-
-#endif

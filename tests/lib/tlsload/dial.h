@@ -1,6 +1,5 @@
 /* dial.h: the socket and the TLS client of a new connection. */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_DIAL_H
-#define CSSL_TESTS_LIB_TLSLOAD_DIAL_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@ struct group;
 int dial(const struct group *g, unsigned client, uint16_t *port);
 /* On it; @session may be NULL. NULL: no memory. */
 SSL *dial_tls(const struct group *g, unsigned client, int fd, SSL_SESSION *session);
-
-#endif

@@ -1,6 +1,5 @@
 /* exchange.h: one request as the bytes to be sent, and its answer as it has to be. No sockets, no TLS. */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_EXCHANGE_H
-#define CSSL_TESTS_LIB_TLSLOAD_EXCHANGE_H
+#pragma once
 
 #include "tests/lib/tlsload/answer.h"
 
@@ -30,5 +29,3 @@ size_t exchange_piece(struct exchange *x, uint64_t now_us, uint8_t out[static EX
 /* @went bytes of the piece were written; 0: none, and the next piece has to be the same. Returns how many of them were
  * body. */
 uint64_t exchange_went(struct exchange *x, size_t piece, size_t went);
-
-#endif

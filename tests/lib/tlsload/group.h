@@ -1,6 +1,5 @@
 /* group.h: clients that all do the same: what that is, and what became of them. */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_GROUP_H
-#define CSSL_TESTS_LIB_TLSLOAD_GROUP_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -67,5 +66,3 @@ void group_close(struct group *g);
 /* Checks whether the promise is fulfilled. */
 int group_kept_promise(const struct group *g);
 json_t *group_json(const struct group *g);
-
-#endif

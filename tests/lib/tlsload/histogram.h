@@ -1,6 +1,5 @@
 /* histogram.h: how long things took, in microseconds, to 3 %; from 1 us to more than an hour. */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_HISTOGRAM_H
-#define CSSL_TESTS_LIB_TLSLOAD_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ struct histogram {
 void histogram_add(struct histogram *h, uint64_t us);
 /* The value that @permille of all are at most; 0 when there is none. */
 uint64_t histogram_at(const struct histogram *h, unsigned permille);
-
-#endif

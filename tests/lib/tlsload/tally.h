@@ -1,6 +1,5 @@
 /* tally.h: what became of the clients of a group, as numbers and, for the latest losses, as sentences. */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_TALLY_H
-#define CSSL_TESTS_LIB_TLSLOAD_TALLY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ const char *end_name(enum connection_end e);
 const char *place_name(enum connection_place p);
 /* Only what is not zero of the tables. New reference. */
 json_t *tally_json(const struct tally *t);
-
-#endif

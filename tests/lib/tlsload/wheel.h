@@ -1,6 +1,5 @@
 /* wheel.h: one timer for each of thousands of clients, to the millisecond. */
-#ifndef CSSL_TESTS_LIB_TLSLOAD_WHEEL_H
-#define CSSL_TESTS_LIB_TLSLOAD_WHEEL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ void wheel_set(struct wheel *w, struct wheel_timer *t, uint64_t at_ms);
 void wheel_cancel(struct wheel_timer *t);
 /* Take out a timer that is due. NULL: no other one is due now. */
 struct wheel_timer *wheel_due(struct wheel *w, uint64_t now_ms);
-
-#endif

@@ -1,6 +1,5 @@
 /* cluster_text.h: a good cluster file, and edited copies of it. */
-#ifndef CSSL_TESTS_UNIT_CONF_CLUSTER_TEXT_H
-#define CSSL_TESTS_UNIT_CONF_CLUSTER_TEXT_H
+#pragma once
 
 #include <check.h>
 #include <stdio.h>
@@ -75,5 +74,3 @@ static inline void check_fault(const struct fault *f)
 	ck_assert_int_lt(r, 0);
 	ck_assert_ptr_null(c);
 }
-
-#endif

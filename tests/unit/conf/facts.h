@@ -1,6 +1,5 @@
 /* facts.h: run one test case of Check as a program. */
-#ifndef CSSL_TESTS_UNIT_CONF_FACTS_H
-#define CSSL_TESTS_UNIT_CONF_FACTS_H
+#pragma once
 
 #include <check.h>
 #include <stdlib.h>
@@ -17,5 +16,3 @@ static inline int facts_run(TCase *facts)
 	srunner_free(runner);
 	return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
-
-#endif

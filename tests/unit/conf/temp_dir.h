@@ -1,6 +1,5 @@
 /* temp_dir.h: a folder of its own for each fact, and files in it. */
-#ifndef CSSL_TESTS_UNIT_CONF_TEMP_DIR_H
-#define CSSL_TESTS_UNIT_CONF_TEMP_DIR_H
+#pragma once
 
 #include <check.h>
 #include <fcntl.h>
@@ -49,5 +48,3 @@ static inline const char *temp_file(const char *name, const char *text, mode_t m
 	ck_assert_int_eq(chmod(path, mode), 0);
 	return path;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* printed.h: a screen whose text a test looks at. */
-#ifndef CSSL_TESTS_UNIT_CSSLCTL_PRINTED_H
-#define CSSL_TESTS_UNIT_CSSLCTL_PRINTED_H
+#pragma once
 
 #include <check.h>
 #include <stdlib.h>
@@ -26,5 +25,3 @@ static inline char *printed_end(struct printed *p)
 	fclose(p->screen.out);
 	return p->text;
 }
-
-#endif

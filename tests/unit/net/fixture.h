@@ -1,6 +1,5 @@
 /* fixture.h: a worker in the test's own thread, sockets for the other side, and waiting for a state. */
-#ifndef CSSL_TESTS_NET_FIXTURE_H
-#define CSSL_TESTS_NET_FIXTURE_H
+#pragma once
 
 #include <check.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ unsigned open_descriptors(void);
 /* Run @facts, each with a worker of its own; the process's exit status. */
 int worker_suite_run(const char *name, const TTest *const *facts, size_t count);
 #define FACTS_LEN(facts) (sizeof(facts) / sizeof(facts)[0])
-
-#endif

@@ -1,6 +1,5 @@
 /* owner.h: an owner of a stream that writes its calls down. */
-#ifndef CSSL_TESTS_NET_OWNER_H
-#define CSSL_TESTS_NET_OWNER_H
+#pragma once
 
 #include "fixture.h"
 #include "net/stream/stream.h"
@@ -35,5 +34,3 @@ void owner_finish(struct owner *o);
 /* A pattern that shows every shift. */
 void pattern(uint8_t *out, size_t len, size_t from);
 void assert_pattern(const uint8_t *data, size_t len, size_t from);
-
-#endif

@@ -1,6 +1,5 @@
 /* shared_bulk.h: two streams through shared memory, and many bytes between them. */
-#ifndef CSSL_TESTS_NET_SHARED_BULK_H
-#define CSSL_TESTS_NET_SHARED_BULK_H
+#pragma once
 
 #include "shared_pair.h"
 
@@ -24,5 +23,3 @@ void stop_reading(struct owner *o, enum owner_event event);
 /* The page of positions: of the maker's ring tail and, 16 further, head; behind each, whether its side waits. The
  * caller unmaps its 4,096 bytes. */
 uint32_t *positions_of(const struct owner *o);
-
-#endif

@@ -1,6 +1,5 @@
 /* shared_pair.h: two streams on one loop whose bytes go through shared memory. */
-#ifndef CSSL_TESTS_NET_SHARED_PAIR_H
-#define CSSL_TESTS_NET_SHARED_PAIR_H
+#pragma once
 
 #include "owner.h"
 
@@ -10,5 +9,3 @@ void shared_pair_open(struct owner *near, struct owner *far);
 void shared_open(struct owner *o, int fd, int memory, enum rings_side side);
 void shared_pair_finish(struct owner *near, struct owner *far);
 int duplicate(int fd);
-
-#endif

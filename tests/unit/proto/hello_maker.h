@@ -1,7 +1,6 @@
 /* hello_maker.h: ClientHellos of OpenSSL's client, for tests. Handshakes run over memory BIOs against a server of
  * its own with a throw-away certificate. */
-#ifndef CSSL_TESTS_UNIT_PROTO_HELLO_MAKER_H
-#define CSSL_TESTS_UNIT_PROTO_HELLO_MAKER_H
+#pragma once
 
 #include <openssl/ssl.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void hello_fresh(const struct hello_kind *kind, struct hello *out);
 /* The hello of a second connection that offers the session of the first one; @session is that session (free it).
  * Aborts if the server would not resume it, because then it would be no real offer. */
 void hello_resuming(const struct hello_kind *kind, struct hello *out, SSL_SESSION **session);
-
-#endif

@@ -1,6 +1,5 @@
 /* opening_pair.h: both sides of an opening in one process, message by message. */
-#ifndef CSSL_TESTS_UNIT_PROTO_OPENING_PAIR_H
-#define CSSL_TESTS_UNIT_PROTO_OPENING_PAIR_H
+#pragma once
 
 #include "proto/opening.h"
 
@@ -34,5 +33,3 @@ int give(struct opening *o, const struct message *in, struct message *out);
 void run(struct both *b, struct message m[static 3]);
 /* The error of the side that refuses, for an opening that must not succeed. */
 int refusal(struct both *b);
-
-#endif

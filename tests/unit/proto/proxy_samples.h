@@ -1,6 +1,5 @@
 /* proxy_samples.h: PROXY v2 headers byte by byte, made without the code under test. */
-#ifndef CSSL_TESTS_UNIT_PROTO_PROXY_SAMPLES_H
-#define CSSL_TESTS_UNIT_PROTO_PROXY_SAMPLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void sample_tcp4(struct sample *s);
 
 /* CRC-32C bit by bit, from its polynomial. */
 uint32_t sample_crc32c(const uint8_t *in, size_t len);
-
-#endif

@@ -1,6 +1,5 @@
 /* sess_obj_bytes.h: samples of SESS_OBJ as bytes, for the tests of them. */
-#ifndef CSSL_TESTS_UNIT_PROTO_SESS_OBJ_BYTES_H
-#define CSSL_TESTS_UNIT_PROTO_SESS_OBJ_BYTES_H
+#pragma once
 
 #include <check.h>
 
@@ -25,5 +24,3 @@ static inline size_t encoded(const struct sess_obj *o, uint8_t out[static BLOB_M
 	ck_assert_int_gt(len, 0);
 	return (size_t)len;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* sess_obj_samples.h: one SESS_OBJ for each suite, with values that never change. The stored blobs contain them. */
-#ifndef CSSL_TESTS_UNIT_PROTO_SESS_OBJ_SAMPLES_H
-#define CSSL_TESTS_UNIT_PROTO_SESS_OBJ_SAMPLES_H
+#pragma once
 
 #include "proto/sess_obj.h"
 
@@ -23,5 +22,3 @@ void sess_obj_sample_fill(struct sess_obj_sample *s, const struct cipher_suite *
 
 /* Are all values equal, by content? */
 int sess_obj_equal(const struct sess_obj *a, const struct sess_obj *b);
-
-#endif

@@ -1,6 +1,5 @@
 /* suite.h: runs the facts of one test file. Check gives each fact its own process unless CK_FORK=no. */
-#ifndef CSSL_TESTS_UNIT_PROTO_SUITE_H
-#define CSSL_TESTS_UNIT_PROTO_SUITE_H
+#pragma once
 
 #include <check.h>
 #include <stdlib.h>
@@ -42,5 +41,3 @@ static inline int suite_run_within(unsigned seconds, const char *name, const TTe
 	tcase_set_timeout(all, seconds);
 	return suite_run_case(name, all, facts, count);
 }
-
-#endif

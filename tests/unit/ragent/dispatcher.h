@@ -1,6 +1,5 @@
 /* dispatcher.h: one RAgent worker with fake agents and real client sockets, all on the test's own loop. */
-#ifndef CSSL_TESTS_UNIT_RAGENT_DISPATCHER_H
-#define CSSL_TESTS_UNIT_RAGENT_DISPATCHER_H
+#pragma once
 
 #include "proto/tls_record.h"
 #include "ragent/connection/connection_body.h"
@@ -99,5 +98,3 @@ Cssl__LinkSslId *ssl_id_take(struct live_connection *l, int agent);
 void adopted_say(struct live_connection *l, uint32_t epoch);
 /* FINISH comes to its agent, which says goodbye and ends it. The reason. */
 enum end_reason goodbye_say(struct live_connection *l);
-
-#endif

@@ -1,8 +1,7 @@
 /* fake_agent.h: an agent that does what the test says: it makes the opening of a link for real, answers pings while it
  * has manners, keeps every frame it gets, and sends what it is told. On the test's own loop; one link at a time.
  */
-#ifndef CSSL_TESTS_UNIT_RAGENT_FAKE_AGENT_H
-#define CSSL_TESTS_UNIT_RAGENT_FAKE_AGENT_H
+#pragma once
 
 #include "proto/frame.h"
 #include "proto/link.pb-c.h"
@@ -48,5 +47,3 @@ void fake_agent_send(
 void fake_agent_say(struct fake_agent *a, uint32_t stream, enum frame_type type, const ProtobufCMessage *message);
 void fake_agent_consumed(struct fake_agent *a, uint32_t stream, const struct frame_consumed *consumed, uint8_t flags);
 void fake_agent_end(struct fake_agent *a, uint32_t stream, uint8_t reason, uint8_t flags);
-
-#endif

@@ -1,6 +1,5 @@
 /* lost_owner.h: one connection whose owner is lost, for the facts of takeovers. */
-#ifndef CSSL_TESTS_UNIT_RAGENT_LOST_OWNER_H
-#define CSSL_TESTS_UNIT_RAGENT_LOST_OWNER_H
+#pragma once
 
 #include "tests/unit/ragent/dispatcher.h"
 
@@ -20,5 +19,3 @@ Cssl__LinkSslId *lose_owner(void);
 void forget(Cssl__LinkSslId *id);
 /* The process of that agent is known to be dead. */
 void call_dead(int agent);
-
-#endif

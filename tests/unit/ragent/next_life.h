@@ -1,8 +1,7 @@
 /* next_life.h: the dispatcher's RAgent dies, and the process after it finds what it has saved: here a second worker on
  * the same loop, with the table of the first one. Begin with MEMORY_OUTLIVES.
  */
-#ifndef CSSL_TESTS_UNIT_RAGENT_NEXT_LIFE_H
-#define CSSL_TESTS_UNIT_RAGENT_NEXT_LIFE_H
+#pragma once
 
 #include "ragent/connection/connection_saved.h"
 #include "tests/unit/ragent/dispatcher.h"
@@ -37,5 +36,3 @@ void asked_to_reattach(struct live_connection *l);
 void reattached_say(const struct live_connection *l, const struct connection *c, uint64_t records);
 /* Both, for the only connection, which is in @state then. */
 void owner_goes_on(struct live_connection *l, uint64_t records, enum connection_state state);
-
-#endif

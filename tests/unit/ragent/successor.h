@@ -1,8 +1,7 @@
 /* successor.h: another RAgent process that takes over from the dispatcher's: here a second worker with everything of
  * its own, on the same loop.
  */
-#ifndef CSSL_TESTS_UNIT_RAGENT_SUCCESSOR_H
-#define CSSL_TESTS_UNIT_RAGENT_SUCCESSOR_H
+#pragma once
 
 #include "ragent/handover/handover_worker.h"
 #include "tests/unit/ragent/dispatcher.h"
@@ -24,4 +23,3 @@ struct successor *successor_create(void);
 int successor_hears(void *ctx, const struct handover_message *m);
 /* It got all; the old worker forgets. */
 void successor_commit(struct successor *s);
-#endif

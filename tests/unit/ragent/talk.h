@@ -1,6 +1,5 @@
 /* talk.h: a client that speaks in clear with an agent through the dispatcher, for the facts of preambles. */
-#ifndef CSSL_TESTS_UNIT_RAGENT_TALK_H
-#define CSSL_TESTS_UNIT_RAGENT_TALK_H
+#pragma once
 
 #include "ragent/connection/connection_body.h"
 #include "tests/unit/ragent/dispatcher.h"
@@ -37,5 +36,3 @@ void agent_took(uint64_t bytes);
 void starttls(void);
 /* The client was reset for bytes in clear where TLS had to begin. */
 void expect_injection(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* wrong.h: values that a dead process, which can have been attacked, has left: tables of what is wrong in one value,
  * and connections that get it.
  */
-#ifndef CSSL_TESTS_UNIT_RAGENT_WRONG_H
-#define CSSL_TESTS_UNIT_RAGENT_WRONG_H
+#pragma once
 
 #include "tests/unit/ragent/next_life.h"
 
@@ -47,5 +46,3 @@ void die_with(void (*make)(struct live_connection *l), const struct wrong *rows,
 void goes_on_beside(void);
 /* All of this; the other ones are reset, and counted as not restored. */
 void each_is_reset(void (*make)(struct live_connection *l), const struct wrong *rows, size_t count);
-
-#endif

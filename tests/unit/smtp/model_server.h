@@ -1,8 +1,7 @@
 /* model_server.h: a mail server of the simplest kind, to compare a follower with: it knows for certain whether a
  * transaction is open. What it refuses is thrown with dice. Takes bytes, gives replies.
  */
-#ifndef CSSL_TESTS_UNIT_SMTP_MODEL_SERVER_H
-#define CSSL_TESTS_UNIT_SMTP_MODEL_SERVER_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -157,5 +156,3 @@ static inline void model_feed(struct model_server *m, const char *in, size_t len
 	while (model_step(m))
 		;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* relay_talk.h: a client and a server on both sides of a relay, played by a test: what each of them says and hears. */
-#ifndef CSSL_TESTS_UNIT_SMTP_RELAY_TALK_H
-#define CSSL_TESTS_UNIT_SMTP_RELAY_TALK_H
+#pragma once
 
 #include "smtp/relay.h"
 
@@ -85,5 +84,3 @@ static inline void opened(void)
 	server_says("220 backend ESMTP\r\n");
 	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OPEN);
 }
-
-#endif

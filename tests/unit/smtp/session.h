@@ -1,8 +1,7 @@
 /* session.h: a session for the follower as one text: "C: " and "S: " steps, said in pieces of a given size. What was
  * passed each way and the follower's judgement after each step are collected.
  */
-#ifndef CSSL_TESTS_UNIT_SMTP_SESSION_H
-#define CSSL_TESTS_UNIT_SMTP_SESSION_H
+#pragma once
 
 #include <check.h>
 #include <stdio.h>
@@ -155,5 +154,3 @@ static inline void session_say(struct session *s, const char *script, size_t ste
 		script += len + (script[len] == '\n');
 	}
 }
-
-#endif

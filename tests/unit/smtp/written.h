@@ -1,6 +1,5 @@
 /* written.h: the output of a function that uses a writer, as text to compare. */
-#ifndef CSSL_TESTS_UNIT_SMTP_WRITTEN_H
-#define CSSL_TESTS_UNIT_SMTP_WRITTEN_H
+#pragma once
 
 #include <check.h>
 #include <string.h>
@@ -25,5 +24,3 @@ static inline const char *written_text(struct written *written)
 	written->bytes[len] = 0;
 	return (const char *)written->bytes;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* revoke_what.h: revocations and filters in one expression. */
-#ifndef CSSL_TESTS_REVOKE_WHAT_H
-#define CSSL_TESTS_REVOKE_WHAT_H
+#pragma once
 
 #include "proto/scratch.h"
 #include "sslagent/sessions/tombstones.h"
@@ -9,5 +8,3 @@
 #define REVOKE(by, ...) ((revoke_what){ MESSAGE(link_request__revoke), .which_case = (int)(by), __VA_ARGS__ })
 /* FILTER(.cipher_suite = 0x1302) */
 #define FILTER(...)     ((Cssl__SessionFilter){ MESSAGE(session_filter), __VA_ARGS__ })
-
-#endif

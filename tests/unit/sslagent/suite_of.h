@@ -1,6 +1,5 @@
 /* suite_of.h: the main() of a test file with one test case. */
-#ifndef CSSL_TESTS_SUITE_OF_H
-#define CSSL_TESTS_SUITE_OF_H
+#pragma once
 
 #include <check.h>
 #include <stdlib.h>
@@ -21,5 +20,3 @@ static inline int run_suite(const char *name, void (*add)(TCase *tcase))
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
-
-#endif

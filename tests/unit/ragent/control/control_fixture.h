@@ -1,7 +1,6 @@
 /* control_fixture.h: a control socket on the test's own loop, operations that note what they are asked and leave the
  * answer to the test, and a client of plain socket calls. */
-#ifndef CSSL_TESTS_RAGENT_CONTROL_FIXTURE_H
-#define CSSL_TESTS_RAGENT_CONTROL_FIXTURE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -58,5 +57,3 @@ void client_request(int fd, const char *method, const char *path, const char *bo
 int client_ask(const char *method, const char *path, const char *body);
 /* Connect, send, read the answer (no operation is asked, or it answers within). */
 struct reply client_get(const char *method, const char *path, const char *body);
-
-#endif

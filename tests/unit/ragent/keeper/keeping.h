@@ -1,6 +1,5 @@
 /* keeping.h: a keeper in a process of its own, which runs a function of the test as its children, one after another. */
-#ifndef CSSL_TESTS_UNIT_RAGENT_KEEPER_KEEPING_H
-#define CSSL_TESTS_UNIT_RAGENT_KEEPER_KEEPING_H
+#pragma once
 
 #include <signal.h>
 #include <stdlib.h>
@@ -84,5 +83,3 @@ static void make_notes(void)
 	abandoned_without_table = abandoned + 1;
 	in_last_child = on_abandon;
 }
-
-#endif

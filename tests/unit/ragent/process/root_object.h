@@ -1,7 +1,6 @@
 /* root_object.h: the root object of a RAgent in the test's own process, with one listener "sf" and one agent, which
  * does not answer. */
-#ifndef CSSL_TESTS_UNIT_RAGENT_ROOT_OBJECT_H
-#define CSSL_TESTS_UNIT_RAGENT_ROOT_OBJECT_H
+#pragma once
 
 #include "net/socket/address.h"
 #include "ragent/process/ragent.h"
@@ -33,5 +32,3 @@ const char *bound_text(void);
 const char *free_port(void);
 
 int root_object_suite_run(const char *name, const TTest *const *facts, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* fake_resolver.h: the functions of resolver.h without a network: a test reads the questions, and answers them. */
-#ifndef CSSL_TESTS_FAKE_RESOLVER_H
-#define CSSL_TESTS_FAKE_RESOLVER_H
+#pragma once
 
 #include "smtpproxy/dns/resolver.h"
 
@@ -10,5 +9,3 @@ void fake_answer(const char *name, enum dns_type type, enum dns_outcome outcome,
 void fake_answer_with(
 	const char *name, enum dns_type type, enum dns_trust trust, const char *expanded, struct dns_record record);
 unsigned fake_open(void); /* questions without an answer */
-
-#endif

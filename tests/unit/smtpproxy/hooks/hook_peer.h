@@ -1,7 +1,6 @@
 /* hook_peer.h: the hooks of transactions, and the test as the programs that judge them: each listens on a socket of its
  * own. */
-#ifndef CSSL_TESTS_UNIT_SMTPPROXY_HOOK_PEER_H
-#define CSSL_TESTS_UNIT_SMTPPROXY_HOOK_PEER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ void peer_accept(unsigned n);
 bool peer_is_connected(unsigned n); /* somebody waits to be accepted, or is */
 int peer_fd(unsigned n);
 void peer_close(unsigned n);
-
-#endif

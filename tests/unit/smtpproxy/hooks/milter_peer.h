@@ -1,6 +1,5 @@
 /* milter_peer.h: the test as a milter. */
-#ifndef CSSL_TESTS_UNIT_SMTPPROXY_MILTER_PEER_H
-#define CSSL_TESTS_UNIT_SMTPPROXY_MILTER_PEER_H
+#pragma once
 
 #include "hook_peer.h"
 #include "smtpproxy/hooks/call.h"
@@ -34,5 +33,3 @@ void ask_step(enum filter_step step);
 /* A transaction with hook "a", about which all is forgotten. The milter agrees to all parts before @part, and has heard
  * @part. */
 void begin_until(enum milter_part part);
-
-#endif

@@ -1,7 +1,6 @@
 /* queue_servers.h: a queue whose servers are the test: it keeps the names of the functions that each is asked for, and
  * answers when it wants. */
-#ifndef CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
-#define CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
+#pragma once
 
 #include "smtpproxy/queue/backup/backup_look.h"
 #include "smtpproxy/queue/backup/functions.h"
@@ -32,5 +31,3 @@ struct item *comes(uint64_t id);
 void is_read(struct backup *s);
 /* It answers all that it is asked. */
 void answers(struct backup *s);
-
-#endif

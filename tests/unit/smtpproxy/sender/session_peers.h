@@ -1,7 +1,6 @@
 /* session_peers.h: sessions of smtpproxy, and the test as their senders and their receiver, on sockets of the loopback.
  */
-#ifndef CSSL_TESTS_UNIT_SMTPPROXY_SESSION_PEERS_H
-#define CSSL_TESTS_UNIT_SMTPPROXY_SESSION_PEERS_H
+#pragma once
 
 #include "smtpproxy/sender/session.h"
 #include "tests/unit/net/fixture.h"
@@ -59,5 +58,3 @@ void receiver_hears_nothing(unsigned n);
 int receiver_hears_end(unsigned n);
 void receiver_says(unsigned n, const char *text);
 void receiver_closes(unsigned n);
-
-#endif

@@ -1,7 +1,6 @@
 /* link_peer.h: RAgent's half of a link, byte by byte, in front of the agent of connection_fixture.h; and a client
  * behind it. */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_CARRIER_LINK_PEER_H
-#define CSSL_TESTS_UNIT_SSLAGENT_CARRIER_LINK_PEER_H
+#pragma once
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -73,5 +72,3 @@ void fill_open(Cssl__LinkOpen *open, const char *listener);
 void send_open(struct peer *x, uint32_t stream, const char *listener);
 /* A client behind stream 1 that has shaken hands. */
 void begin_client(struct peer *x);
-
-#endif

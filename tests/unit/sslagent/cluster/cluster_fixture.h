@@ -1,7 +1,6 @@
 /* cluster_fixture.h: agents as threads of one process: each with its main loop and one worker, joined over loopback by
  * real sockets. */
-#ifndef CSSL_TESTS_CLUSTER_FIXTURE_H
-#define CSSL_TESTS_CLUSTER_FIXTURE_H
+#pragma once
 
 #include "conf/conf.h"
 #include "tests/unit/sslagent/sessions/session_maker.h"
@@ -71,5 +70,3 @@ void cluster_wait_counted(struct test_cluster *t, unsigned agent, enum agent_cou
 
 /* Poll until @is(@ctx); fails after 10 s, naming @what. */
 void wait_until(int (*is)(void *ctx), void *ctx, const char *what);
-
-#endif

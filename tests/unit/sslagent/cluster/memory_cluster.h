@@ -1,7 +1,6 @@
 /* memory_cluster.h: what tests of handshakes start with: a CA, two certificates for www.example.org, two agents with a
  * session source each. */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_MEMORY_CLUSTER_H
-#define CSSL_TESTS_UNIT_SSLAGENT_MEMORY_CLUSTER_H
+#pragma once
 
 #include <check.h>
 
@@ -98,5 +97,3 @@ static inline void echo(size_t len, size_t step)
 	ck_assert_uint_eq(memory_exchange(client, &agent, step, got, sizeof(got)), len);
 	ck_assert_mem_eq(got, said, len);
 }
-
-#endif

@@ -2,8 +2,7 @@
  * agents' workers on the test's own loop with a cluster that obeys the test (fake_cluster.h), and a real socket as
  * backend (served_backend.h).
  */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_CONNECTION_FIXTURE_H
-#define CSSL_TESTS_UNIT_SSLAGENT_CONNECTION_FIXTURE_H
+#pragma once
 
 #include "sslagent/connection/connection_life.h"
 #include "sslagent/counters.h"
@@ -134,5 +133,3 @@ struct connection_fact {
 	int times;
 };
 int connection_suite_run(const char *name, const struct connection_fact *facts, size_t count);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Nothing happens within a carrier's call but writing it down; the test carries on with the fake_ragent_ calls.
  */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_FAKE_CARRIER_H
-#define CSSL_TESTS_UNIT_SSLAGENT_FAKE_CARRIER_H
+#pragma once
 
 #include "ragent/connection/ownership/copies.h"
 #include "ragent/connection/ownership/position.h"
@@ -111,5 +110,3 @@ int fake_ragent_adopt(struct fake_ragent *r, struct connection_home *home, Cssl_
 /* The connection at the current owner; fails the test when it has ended. */
 struct connection *fake_owner(struct fake_ragent *r);
 unsigned fake_said(const struct fake_ragent *r, enum frame_type type); /* by the current owner */
-
-#endif

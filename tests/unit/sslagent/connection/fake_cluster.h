@@ -1,8 +1,7 @@
 /* fake_cluster.h: what cluster.h promises, without a network: two agents in one process whose broadcast, agent-agent
  * links and memory of epochs do what the test says. Linked in place of the real one.
  */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_FAKE_CLUSTER_H
-#define CSSL_TESTS_UNIT_SSLAGENT_FAKE_CLUSTER_H
+#pragma once
 
 #include "sslagent/cluster/cluster.h"
 #include "tests/lib/memory_source.h"
@@ -62,5 +61,3 @@ int fake_cluster_try(struct cluster *c, const struct connection_id *id, uint16_t
 void fake_cluster_forget(struct cluster *c);
 /* The answer to the pull under way; found: the session is here now. */
 void fake_cluster_answer_pull(struct cluster *c, enum session_answer answer);
-
-#endif

@@ -1,6 +1,5 @@
 /* served_backend.h: the backend of the fixture's agents: a real socket, served by the test. */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_SERVED_BACKEND_H
-#define CSSL_TESTS_UNIT_SSLAGENT_SERVED_BACKEND_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void backend_hang_up(void); /* FIN and close */
 void backend_reset_now(void);
 void backend_stop_listening(void);
 int backend_waits(void); /* 1: another connection waits to be accepted */
-
-#endif

@@ -1,6 +1,5 @@
 /* service_talk.h: a conversation with a service: what its client asks, and what its backend answers. */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_SERVICE_TALK_H
-#define CSSL_TESTS_UNIT_SSLAGENT_SERVICE_TALK_H
+#pragma once
 
 #include <string.h>
 
@@ -28,5 +27,3 @@ static inline struct service started(enum conf_service kind)
 	service_init(&s, kind, &blocks);
 	return s;
 }
-
-#endif

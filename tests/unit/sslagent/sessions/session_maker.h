@@ -1,6 +1,5 @@
 /* session_maker.h: SESS_OBJs for tests of what carries them: what is inside is made up, but keeps the rules. */
-#ifndef CSSL_TESTS_SESSION_MAKER_H
-#define CSSL_TESTS_SESSION_MAKER_H
+#pragma once
 
 #include "proto/sess_obj.h"
 
@@ -34,5 +33,3 @@ struct live_wish {
 	int64_t exported_ms;
 };
 void live_make(struct made_session *s, const struct live_wish *wish);
-
-#endif

@@ -1,6 +1,5 @@
 /* live_owners.h: an invented connection, what its two sides say, and owners that adopt it. */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_TLS_LIVE_OWNERS_H
-#define CSSL_TESTS_UNIT_SSLAGENT_TLS_LIVE_OWNERS_H
+#pragma once
 
 #include <check.h>
 #include <stdlib.h>
@@ -32,5 +31,3 @@ void agent_updates_keys(struct live *from);
 struct live *adopt(struct live_pool *pool, const struct live_part *part, uint16_t epoch, enum live_start how);
 /* The result of live_create() for it. */
 int adopt_result(const struct live_part *part, uint16_t epoch, enum live_start how);
-
-#endif

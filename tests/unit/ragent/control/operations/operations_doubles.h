@@ -1,6 +1,5 @@
 /* operations_doubles.h: in place of the control socket, functions that note what a request is answered. */
-#ifndef CSSL_TESTS_OPERATIONS_DOUBLES_H
-#define CSSL_TESTS_OPERATIONS_DOUBLES_H
+#pragma once
 
 #include "ragent/control/operations/operations.h"
 
@@ -28,5 +27,3 @@ size_t told_size(const char *path);      /* of an array or an object */
 Cssl__LinkRequest *request_at(int agent, Cssl__LinkResponse *answer);
 
 #define FILTER(...) .filter = { PROTOBUF_C_MESSAGE_INIT(&cssl__session_filter__descriptor), __VA_ARGS__ }
-
-#endif

@@ -1,8 +1,7 @@
 /* virtual_network.h: many broadcast senders and receivers in one process, under virtual time, joined by a network that
  * loses, delays, reorders and duplicates as it is told and the same way every time. Links are not part of it: keys are
  * given at once and reliably, snapshots are noted as wanted. */
-#ifndef CSSL_TESTS_VIRTUAL_NETWORK_H
-#define CSSL_TESTS_VIRTUAL_NETWORK_H
+#pragma once
 
 #include "sslagent/cluster/broadcast/broadcast_receiver.h"
 #include "sslagent/cluster/broadcast/broadcast_sender.h"
@@ -63,5 +62,3 @@ size_t vnet_captured(const struct vnet *v);
 const uint8_t *vnet_captured_at(const struct vnet *v, size_t i, size_t *len, unsigned *from);
 /* Give @to a datagram as if the network had brought it. */
 void vnet_inject(struct vnet *v, unsigned to, const uint8_t *datagram, size_t len);
-
-#endif

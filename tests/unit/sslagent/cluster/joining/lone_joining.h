@@ -1,6 +1,5 @@
 /* lone_joining.h: an agent of three that joins, without a link: what its tests share. */
-#ifndef CSSL_TESTS_LONE_JOINING_H
-#define CSSL_TESTS_LONE_JOINING_H
+#pragma once
 
 #include "sslagent/cluster/joining/joining.h"
 
@@ -23,5 +22,3 @@ struct lone_joining {
 /* Agent @self of "a", "b", "c", each session at @replicas of them; time begins at 0. */
 void lone_joining_start(struct lone_joining *l, unsigned self, unsigned replicas);
 void lone_joining_stop(struct lone_joining *l);
-
-#endif

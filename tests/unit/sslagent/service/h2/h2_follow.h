@@ -1,6 +1,5 @@
 /* h2_follow.h: a follower that follows scripts (h2_script.h), and what it says, as text. */
-#ifndef CSSL_TESTS_H2_FOLLOW_H
-#define CSSL_TESTS_H2_FOLLOW_H
+#pragma once
 
 #include <check.h>
 #include <stdio.h>
@@ -104,5 +103,3 @@ static inline void must_say(struct h2_follower *h, const char *expected)
 	if (words)
 		h2_from_backend(h, words, len);
 }
-
-#endif

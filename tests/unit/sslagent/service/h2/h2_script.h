@@ -9,8 +9,7 @@
  *
  * A script that begins with = is of a conversation whose backend connection is gone.
  */
-#ifndef CSSL_TESTS_H2_SCRIPT_H
-#define CSSL_TESTS_H2_SCRIPT_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,5 +89,3 @@ static inline size_t h2_script_next(const char **script, char *direction, uint8_
 	*script = at + strcspn(at, " ");
 	return h2_script_word(at + 1, out);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* smtp_talk.h: service smtp between a client and a server that the test plays: what each of them says and hears, and
  * what a successor does that has only the note of a lost owner. */
-#ifndef CSSL_TESTS_UNIT_SSLAGENT_SERVICE_SMTP_TALK_H
-#define CSSL_TESTS_UNIT_SSLAGENT_SERVICE_SMTP_TALK_H
+#pragma once
 
 #include "conf/conf.h"
 #include "sslagent/service/service.h"
@@ -64,5 +63,3 @@ int resume_at(struct owner *to, const struct owner *from, uint16_t epoch, int ho
 void resume(struct owner *to, const struct owner *from, const char *const *said);
 /* The server of a successor, up to its reply to EHLO. */
 void server_begins(struct owner *o, const char *offers);
-
-#endif
