@@ -21,7 +21,7 @@ static int pack_link(struct link *l, struct handover_message *m)
 {
 	const struct link_descriptors d = link_descriptors(l);
 	struct framed_saved saved;
-	/* law 1: the other process seals with the same keys next, so this one seals nothing more, unless it is refused */
+	/* law 1: the other process seals with these keys next, so this one seals nothing more, unless it is refused */
 	int r = link_freeze(l, &saved);
 	size_t len = 4 + (r == 0 ? link_packed_len(l) : 0);
 

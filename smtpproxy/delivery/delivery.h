@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "smtpproxy/queue/items/content.h"
+#include "smtpproxy/queue/queue.h"
 
 struct conf_smtpproxy;
 struct queue_destination;

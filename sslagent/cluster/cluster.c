@@ -1,5 +1,4 @@
 /* cluster.c: the life of the membership: it makes the parts, joins them, and ends them. */
-#include "sslagent/cluster/cluster.h"
 
 #include <assert.h>
 #include <openssl/crypto.h>

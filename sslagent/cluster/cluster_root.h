@@ -18,7 +18,6 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
 
-#include "sslagent/cluster/cluster.h"
 #include "sslagent/cluster/cluster_thread.h"
 #include "sslagent/cluster/joining/joining.h"
 #include "sslagent/cluster/passed_backends.h"

@@ -13,7 +13,6 @@
 #include "net/points/mutant.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
-#include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/conversation.h"
 #include "sslagent/counters.h"
 #include "sslagent/service/sealed_note.h"

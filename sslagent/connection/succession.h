@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sslagent/connection/connection_events.h"
-#include "sslagent/sessions/connections_seen.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/tls/tls_contexts.h"
 
 /* Service and backend, as ALPN chose them. */

@@ -20,5 +20,5 @@ bool input_limit(struct exchange *e, unsigned *out);
 /* The body into @in. It has only members of @names, of which NULL is the end. */
 bool input_body(struct exchange *e, struct control_input *in, const char *const *names);
 #define INPUT_BODY(e, in, ...) input_body(e, in, (const char *const[]){ __VA_ARGS__, NULL })
-/* A route_reader for an order without a word: the body is empty, or {}. */
+/* The reader of a route for an order without a word: the body is empty, or {}. */
 bool input_nothing(struct exchange *e, const char *segment, struct control_input *in);

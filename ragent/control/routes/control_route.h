@@ -12,16 +12,14 @@
 
 #define ROUTE_QUERY_MAX 10u
 
-/* Reads path, query and body into @in; false: it told the client what is wrong. @segment: that of the path in the place
- * of the placeholder. */
-typedef bool route_reader(struct exchange *e, const char *segment, struct control_input *in);
-
 struct route {
 	const char *method, *pattern;       /* @method NULL: the end of the table */
 	operation *ask;                     /* NULL: @show */
 	const char *query[ROUTE_QUERY_MAX]; /* names it takes */
-	route_reader *read;                 /* NULL: there is nothing to read besides the path */
-	const char *body;                   /* NULL: the body is ignored */
+	/* Reads path, query and body into @in; false: it told the client what is wrong. @segment: that of the path in
+	 * the place of the placeholder. NULL: there is nothing to read besides the path. */
+	bool (*read)(struct exchange *e, const char *segment, struct control_input *in);
+	const char *body; /* NULL: the body is ignored */
 	const char *help;
 	void (*show)(struct exchange *e); /* answers at once */
 	enum { ROUTE_BY_METHOD, ROUTE_FOR_ALL } access;
