@@ -14,7 +14,7 @@ EXTERNAL_MAX = {
     "ragent/connection": 209,
     "ragent/control": 93,
     "sslagent/connection": 119,
-    "sslagent/cluster": 139,
+    "sslagent/cluster": 140,
     "smtpproxy/queue": 155,
     "net": 337,
 }

@@ -119,7 +119,9 @@ void joining_free(struct joining *j); /* legal on a zeroed one */
 /* Every 20 to 50 ms. */
 void joining_tick(struct joining *j, int64_t now_ms);
 
-/* Every few milliseconds: the members as they are now, and a bounded part of the work of a change. */
+/* The members as they are now. Nothing is sent. */
+void resettling_look(struct joining *j, int64_t now_ms);
+/* Every few milliseconds: the same, and a bounded part of the work of a change. */
 void resettling_tick(struct joining *j, int64_t now_ms);
 
 /* What peers_ops tells. on_message takes SNAPSHOT_REQUEST, SNAPSHOT_PART, OBJECT, ABSENT and PONG; 0 or negative. */

@@ -47,8 +47,10 @@ static void member_changed(struct joining *j, struct peer *p, enum membership no
 		j->with[p->index].source = SOURCE_UNASKED;
 }
 
-static void members_note(struct joining *j, int64_t now_ms)
+void resettling_look(struct joining *j, int64_t now_ms)
 {
+	if (!j->of.peers->placement)
+		return;
 	for (struct peer *p = peers_next(j->of.peers, NULL); p; p = peers_next(j->of.peers, p)) {
 		const enum membership now = member_state(j, p, now_ms);
 
@@ -172,9 +174,7 @@ void resettling_tick(struct joining *j, int64_t now_ms)
 {
 	struct resettling *r = &j->resettling;
 
-	if (!j->of.peers->placement)
-		return;
-	members_note(j, now_ms);
+	resettling_look(j, now_ms);
 	if (r->state == RESETTLING) {
 		resettling_go_on(j, now_ms);
 	} else if (r->state == MEMBERS_CHANGED && now_ms - r->changed_ms >= SETTLE_MS && !resettling_is_busy(j)) {

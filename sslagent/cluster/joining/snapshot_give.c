@@ -254,7 +254,7 @@ void snapshot_give(struct joining *j, struct peer *p, const Cssl__SnapshotReques
 									: CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
 	g->seen = request->connections != 0;
 	g->given = 0;
-	resettling_tick(j, cluster_now_ms()); /* the members as they are now: they say what it gets */
+	resettling_look(j, cluster_now_ms()); /* the members as they are now: they say what it gets */
 	if (giver_note_heard(j, p) != 0) {
 		snapshot_stop_giving(j, p); /* the peer asks another one */
 		return;
