@@ -17,8 +17,6 @@
 #include "sslagent/counters.h"
 #include "sslagent/tls/client_certificate.h"
 
-#define REPORT_DELAY_MS 20u
-
 bool conversation_at_checkpoint(const struct connection *c)
 {
 	return c->state != CONNECTION_RECOVERING && service_place(&c->service) == SERVICE_CHECKPOINT &&
