@@ -12,6 +12,7 @@ import json
 import subprocess
 
 from tests.lib.build import patience, tool
+from tests.lib.waiting import wait_until
 
 BY_CHOICE = {"ours"}
 
@@ -71,6 +72,10 @@ class Load:
     def report(self):
         """{group: ...}, now."""
         return self("report")
+
+    def wait_for_first_answers(self):
+        """Each client has one: before, an agent may take a handshake with it that it has told nobody of (doc/promises.md)."""
+        wait_until(lambda: all(group["first_us"]["count"] == group["clients"] for group in self.report().values()), patience(60), "first answers")
 
     def mark(self, agent=None):
         """An event happens now: pauses are measured from here. `agent`: the agent of the event."""

@@ -33,8 +33,7 @@ def pauses(report):
 
 
 def kill_amid_answers(cluster, load, dice):
-    """Each client has its first answer before: an agent may take a handshake with it that it has told nobody of (doc/promises.md)."""
-    wait_until(lambda: all(group["first_us"]["count"] == group["clients"] for group in load.report().values()), patience(20), "first answers")
+    load.wait_for_first_answers()
     kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)
 
 

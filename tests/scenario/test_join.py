@@ -38,7 +38,8 @@ def test_a_restarted_agent_resumes_every_session(cluster, killed, version):
         for clients in (before, away, meanwhile, own):
             clients.to(cluster.direct[killed])
             assert clients("resume") == {"full": 0, "resumed": CLIENTS, "failed": 0}
-        assert cluster.counters()[killed]["handshakes_resumed"] == 4 * CLIENTS
+        # a client of TLS 1.2 is done before the agent has its Finished
+        wait_until(lambda: cluster.counters()[killed]["handshakes_resumed"] == 4 * CLIENTS, what="all are counted")
         assert cluster.counters()[killed]["handshakes_full"] == 0
 
 

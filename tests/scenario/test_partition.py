@@ -47,6 +47,7 @@ def serving(cluster, load):
     load.add("idle", count=sized(150, 500), run="waits")
     load.ask("idle")
     load.add("get", count=24, every_ms=40)
+    load.wait_for_first_answers()
     yield
     report = check_unharmed(load.stop("get"))
     print(f"{report['answers']} answers, the latest after {report['latency_us']['max'] / 1000} ms")

@@ -147,21 +147,21 @@ def test_more_descriptors_than_the_soft_limit_are_no_hindrance(start_cluster):
 @pytest.mark.parametrize("seconds", [5, 9])
 def test_a_hang_with_tcp_links_harms_nobody(start_cluster, seconds):
     """RAgent reads nothing of its links for longer than agents believe in such a link. Downloads fill them."""
-    from tests.lib.tlsload import Load, check_honest, check_unharmed, lost
+    from tests.lib.tlsload import Load, check_honest, check_unharmed, lost, say
     edit = edits.edits(edits.nobody_moves, edits.over_tcp, edits.below("r1", f"hang: {seconds}s"), edits.at_end("limits: { window: 1MiB }"))
     cluster = start_cluster("--agents", "2", takeover=True, edit=edit)
     with Load(cluster) as load:
         load.add("idle", count=20, run="waits")
         load.ask("idle")
         load.add("down", count=64, path="/4m", timeout_ms=patience(60) * 1000)
-        wait_until(lambda: load.report()["down"]["answers"] > 16, patience(20), "load goes on")
+        load.wait_for_first_answers()
         stop(cluster.pid("r1"))
         wait_until(lambda: "running again" in cluster.log("r1"), patience(30), "the next RAgent")
         # the kernel looks when it probes, 3 s or 6 s after the first unread byte
         assert seconds == 5 or "connection timed out" in cluster.log("a1") + cluster.log("a2")
         check_unharmed(load.ask("idle"))
-        harmed = lost(check_honest(load.stop("down")))
-        assert sum(harmed.values()) <= 1, harmed # that which its worker was changing
+        report = check_honest(load.stop("down"))
+        assert sum(lost(report).values()) <= 1, say(report)  # that which its worker was changing
     assert cluster.status()["deaths"] == {"killed": 0, "crashed": 0, "hung": 1}
 
 
