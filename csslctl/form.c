@@ -16,23 +16,23 @@ static bool is_hex(const char *text, size_t len)
 	return strlen(text) == len && strspn(text, "0123456789abcdefABCDEF") == len;
 }
 
-static int is_session(const char *text)
+static bool is_session(const char *text)
 {
 	return is_hex(text, 2 * SESSION_ID_LEN);
 }
 
-static int is_family(const char *text)
+static bool is_family(const char *text)
 {
 	return is_hex(text, 2 * FAMILY_ID_LEN);
 }
 
-static int is_hash(const char *text)
+static bool is_hash(const char *text)
 {
 	return is_hex(text, 64);
 }
 
 /* As the cluster file wants it. */
-static int form_is_name(const char *text)
+static bool form_is_name(const char *text)
 {
 	static const struct schema_row any;
 	char *name = NULL;
@@ -42,7 +42,7 @@ static int form_is_name(const char *text)
 	return r == 0;
 }
 
-static int is_network(const char *text)
+static bool is_network(const char *text)
 {
 	struct sockaddr_storage address;
 	struct address_net net;
@@ -50,24 +50,24 @@ static int is_network(const char *text)
 	return address_net_parse(text, &net) == 0 || address_parse_host(text, &address) == 0;
 }
 
-static int is_version(const char *text)
+static bool is_version(const char *text)
 {
 	return strcmp(text, "1.2") == 0 || strcmp(text, "1.3") == 0;
 }
 
-static int is_suite(const char *text)
+static bool is_suite(const char *text)
 {
 	unsigned count;
 	const struct cipher_suite *all = cipher_suites(&count);
 
 	for (unsigned i = 0; i < count; i++)
 		if (strcmp(all[i].name, text) == 0)
-			return 1;
-	return 0;
+			return true;
+	return false;
 }
 
 /* As the cluster file wants it. */
-static int is_weight(const char *text)
+static bool is_weight(const char *text)
 {
 	char *end;
 	const double weight = strtod(text, &end);

@@ -8,7 +8,7 @@
 
 struct form {
 	const char *placeholder; /* of options.h and commands.c */
-	int (*fits)(const char *text);
+	bool (*fits)(const char *text);
 	const char *what, *expected; /* "'zz' is no session id: 64 hexadecimal digits" */
 };
 

@@ -56,7 +56,7 @@ static size_t level_find(const char *word)
 	return i;
 }
 
-int log_level_takes(const char *word)
+bool log_level_takes(const char *word)
 {
 	return strcmp(word, BACK_WORD) == 0 || level_find(word) < LEVEL_COUNT;
 }

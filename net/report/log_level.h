@@ -17,6 +17,6 @@ enum log_level log_level_configured(void);
 void log_set_level(enum log_level level);
 enum log_level log_level_now(void);
 
-/* Is @word the name of a level, or "configured"? 1 or 0. And the level that such a word means now. */
-int log_level_takes(const char *word);
+/* Is @word the name of a level, or "configured"? And the level that such a word means now. */
+bool log_level_takes(const char *word);
 enum log_level log_level_of(const char *word);
