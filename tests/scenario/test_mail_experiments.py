@@ -14,7 +14,7 @@ from bench.experiments.mail_hosts import mx, running
 from bench.experiments.mail_logs import queue_id_time
 from tests.lib.build import BUILD, ROOT, patience
 
-pytestmark = [pytest.mark.root, pytest.mark.tool("ip", "nft"), pytest.mark.limit(120), pytest.mark.plain,
+pytestmark = [pytest.mark.root, pytest.mark.tool("ip", "nft"), pytest.mark.limit(240), pytest.mark.plain,
               pytest.mark.skipif(mail_room.obstacle() is not None, reason=str(mail_room.obstacle()))]
 
 
@@ -22,7 +22,7 @@ def part(name, out):
     """Its report. Its page shows each of its pictures."""
     done = subprocess.run([str(ROOT / "cssl"), "bench", "mail", name, "--quick", "--rounds", "1", "--out", str(out)], text=True,
                           env=dict(os.environ, CSSL_BUILD_DIR=str(BUILD)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          check=False, timeout=patience(100))
+                          check=False, timeout=patience(220))
     assert done.returncode == 0, done.stdout[-3000:]
     assert f"bench mail {name} --quick takes about" in done.stdout and re.search(r"step (\d+) of \1, 0 s left", done.stdout), done.stdout[-3000:]
     page, pictures = (out / f"mail-{name}.md").read_text(), list(out.glob("*.svg"))

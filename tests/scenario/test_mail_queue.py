@@ -138,7 +138,7 @@ def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stor
 def test_no_message_comes_twice_when_the_next_hop_speaks_xcssltx(tmp_path, stores):
     """The receiver holds its decisions back, so that each kill meets deliveries whose end is decided and not known here."""
     mails, kills = 600, 3
-    with Sink("--proxy", "--xcssltx", "127.0.0.0/8", "--delay", "decide:0.05") as sink:
+    with Sink("--proxy", "--xcssltx", "127.0.0.0/8", "--delay", "decide:0.2") as sink:
         with QueuedProxy(tmp_path, stores, sink.address, queue={"xcssltx": "on"}) as proxy:
             proxy.wait_open()
             _order(proxy, "stop", "{}:{}".format(*sink.address))

@@ -195,5 +195,5 @@ def test_an_agent_that_does_not_answer_is_named_and_learns_of_it_later(cluster, 
         assert family.resumes(family.parent, family.child, agents=others) == []
     finally:
         cluster.send_signal(stopped, signal.SIGCONT)
-    wait_until(lambda: family.resumes(family.parent, family.child, agents=[stopped]) == [], patience(5))
+    wait_until(lambda: family.resumes(family.parent, family.child, agents=[stopped]) == [], patience(20))
     wait_consistent(cluster)  # the others may have given it up

@@ -69,7 +69,7 @@ def test_a_decision_of_the_old_process_is_known(open_folder, ends):
 
 
 def test_a_question_waits_for_a_decision_in_the_old_process(open_folder):
-    with proxied(open_folder, "--delay", "decide:1") as (proxy, sink):
+    with proxied(open_folder, "--delay", "decide:5") as (proxy, sink):
         owner, key = opened(proxy)
         owner.mail(f" XCSSLTX={NAME}/1")
         owner.send(BODY)
