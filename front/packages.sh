@@ -202,7 +202,7 @@ tree_programs() {
 go_source_get() {
 	local row place
 	place=$(mktemp -d) || return
-	for row in go-smtp-source=v0.7.7 go-smtp-source-2015=d966e1f go-smtp-source-2015-pool=a64ab9f; do
+	for row in go-smtp-source=v0.7.7 go-smtp-source-2015=b052ac1 go-smtp-source-2015-pool=3c082f0; do
 		[[ ! -x $1/${row%=*} ]] || continue
 		GOBIN=$place GOTOOLCHAIN=local timeout 300 go install "github.com/nabeken/go-smtp-source@${row#*=}" >/dev/null 2>&1 &&
 			mv "$place/go-smtp-source" "$1/${row%=*}" && continue

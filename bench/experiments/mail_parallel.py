@@ -20,7 +20,7 @@ from bench.experiments.waiting import wait_for
 
 WIRE_MBIT = 100  # each second: 100BASE
 SLOW_S = 0.15     # before the slow receiver's reply to the end of a mail
-HEAD = 256        # bytes of the head of a mail of smtp-source, some more or less
+HEAD = 272        # bytes of the head of a mail of smtp-source, some more or less
 LONGEST_S, LOOK_S = 600, 0.1
 
 RELAY = ("mynetworks = 127.0.0.0/8\nsmtpd_relay_restrictions = permit_mynetworks, reject\nin_flow_delay = 0\n"

@@ -17,7 +17,7 @@ sessions at a time, one mail on each connection, without TLS, to smtp-sink on th
 - **cssl-bench**: `cssl-bench smtp-source`, one process; **--processes 2**: two processes, whose results are added up.
 - **Postfix**: `smtp-source` of the Debian package.
 - **go-smtp-source**: the program of today, with `-resolve-once`; **-2015** and **-2015-pool**: before and behind the change that the article
-  measures (commits d966e1f and a64ab9f of February 2015), built by the Go of today. Their versions are below, or that they are not there.
+  measures (commits b052ac1 and 3c082f0 of February 2015), built by the Go of today. Their versions are below, or that they are not there.
 
 All have the same options (`-s`, `-m`, `-f`, `-t`, and `-d` where connections are kept) and, if nothing else is said, the same smtp-sink,
 that of Postfix, which takes 2,000 connections at a time. Before they are timed, each shows to `cssl-bench smtp-sink` that it makes as many
