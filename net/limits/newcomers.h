@@ -3,7 +3,7 @@
  * room, the source with most connections loses its oldest one. A source is a user of this host or an address. There is
  * no clock here, and the owner closes connections.
  *
- *   SILENT --> PROVEN     (a replayed message may look like a proof)
+ *   SILENT --> PROVEN     (a replayed message may be enough)
  */
 #pragma once
 
@@ -29,7 +29,7 @@ struct newcomer {
 struct newcomers_limits {
 	unsigned count;      /* of all */
 	unsigned of_source;  /* at most 65535 */
-	uint64_t stalled_ms; /* a PROVEN one gives way too, this long after its proof */
+	uint64_t stalled_ms; /* a PROVEN one gives way too, this long after it became so */
 };
 
 struct newcomers {

@@ -153,7 +153,7 @@ static void on_no_death(struct deadline *d)
 
 /* The connection has ended, and the process may end next: the kernel closes the descriptors of a killed process before
  * its last thread is gone. Only then its death is proved, microseconds later on an idle host. The fate of its requests
- * depends on this proof, so wait for it. false: there is nothing to wait for. */
+ * depends on that, so wait for it. false: there is nothing to wait for. */
 static bool await_death(struct link *l)
 {
 	const bool ended = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET;

@@ -43,7 +43,7 @@ static int on_link_frame(struct link *l, const struct frame *f)
 {
 	switch (f->type) {
 	case FRAME_PING: return link_send(l, 0, FRAME_PONG, 0, f->payload, f->len);
-	case FRAME_PONG: return 0; /* it is proof of life: see link_heard */
+	case FRAME_PONG: return 0; /* it is a sign of life: see link_heard */
 	case FRAME_LOAD: return in_load(l, f);
 	case FRAME_LEAVING: l->p.ops->on_leaving(l->p.ctx, l); return 0;
 	case FRAME_RESPONSE: return in_response(l, f);

@@ -2,7 +2,7 @@
  * talk to its backends; only a dead agent cannot. So only after its death RAgent may repeat a request that must not run
  * twice at a time (RFC 9110 9.2.2).
  *
- * The only proof is a pidfd: it becomes readable when every thread of the process has ended. /proc is no proof: the
+ * Only a pidfd proves it: it becomes readable when every thread of the process has ended. /proc proves nothing: the
  * first thread may have ended while others run, and a killed thread can stay in the kernel and finish a write there.
  */
 #pragma once

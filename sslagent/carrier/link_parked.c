@@ -9,7 +9,7 @@
  * keeper kills it later, and its next process needs them; so they wait for that, too. In the second, other agents may
  * own their connections by then: nothing of the streams goes out any more, because RAgent asks only for the last epoch.
  *
- * RAgent's next process asks for all streams of a line at once, and each may hold some windows of frames. All of them
+ * RAgent's next process asks for all streams of a link at once, and each may hold some windows of frames. All of them
  * in the output of one link would need the memory of all that is held once more, beside it, and a link that ends for
  * lack of memory would be asked for the same again. So they go out stream by stream. For each byte that is written,
  * whichever, one more of them may follow: so the output does not grow by them, and streams that go on already, and keep
@@ -240,7 +240,7 @@ static bool is_same_line(const struct carrier_link *l, const struct carrier_link
 	       (sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0 || mutant("proof-unchecked"));
 }
 
-/* RAgent has one link of each line. If the end of an earlier one was not seen yet, it is over now: what RAgent wrote
+/* A pair of workers has one link. If the end of an earlier one was not seen yet, it is over now: what RAgent wrote
  * there and was not read is void, and streams that RAgent does not ask for must not work on. */
 static void parked_supersede(struct carrier_link *l)
 {

@@ -138,7 +138,7 @@ struct backup {
 void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared);
 /* Every 50 to 250 ms: connects, heartbeats, time-outs. */
 void backup_tick(struct backup *b, int64_t now_ms);
-/* Closes the links; true when all are closed. Call it until then. */
+/* Closes the connections; true when all are closed. Call it until then. */
 bool backup_stop(struct backup *b);
 
 /* CLAIMED: on_item for each item that is there, then on_read. THESE: the messages with these @ids, 1 or more, behind a
@@ -164,7 +164,7 @@ static inline bool backup_answers(const struct backup *b)
 {
 	return b->active || backup_refuses(b);
 }
-/* Drop the line, close the links and begin again. Nothing happens if it is AWAY and all links are closed. @why: static
+/* Drop the line, close the connections and begin again. Nothing happens if it is AWAY and all are closed. @why: static
  * text for the log. */
 void backup_give_up(struct backup *b, const char *why);
 extern const char backup_begins_again[]; /* such a @why: the server is used again at once */

@@ -32,5 +32,5 @@ void backup_call_failed(struct backup *b, const char *error);
 
 /* As the drawing in backup.h allows. */
 void backup_move(struct backup *b, enum backup_state to);
-/* AWAY, and the line is dropped. The queue is told if the state was more than SEEN. The links stay. */
+/* AWAY, and the line is dropped. The queue is told if the state was more than SEEN. The connections stay. */
 void backup_fall(struct backup *b);

@@ -31,7 +31,7 @@ static bool is_closed(const struct backup *b)
 	return true;
 }
 
-/* The links of the former server close in their own time. Nothing of what it said is kept. */
+/* The connections to the former server close in their own time. Nothing of what it said is kept. */
 static void change_server(struct backup *b, int64_t now_ms)
 {
 	if (!is_closed(b))

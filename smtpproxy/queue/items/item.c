@@ -125,7 +125,7 @@ static void slot_clear(struct item_set *set, size_t hole)
 		size_t wanted = slot_home(set, set->slots[at]->id);
 
 		if (((at - wanted) & mask) < ((at - hole) & mask))
-			continue; /* it must not be in front of its home */
+			continue; /* it must not be in front of where it belongs */
 		set->slots[hole] = set->slots[at];
 		hole = at;
 	}

@@ -216,7 +216,7 @@ enum recovery_step choice_decide(const struct choice_server *servers, unsigned c
 
 unsigned choice_next(unsigned count, const unsigned chosen[static BACKUPS], unsigned at, unsigned fits)
 {
-	/* Candidates as 0: the home, 1...: the spares. */
+	/* Candidates as 0: the server of `backups`, 1...: the spares. */
 	const unsigned candidates = count - BACKUPS + 1;
 	const unsigned present = chosen[at] < BACKUPS ? 0 : chosen[at] - BACKUPS + 1;
 

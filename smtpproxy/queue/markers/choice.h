@@ -2,7 +2,7 @@
  * enough is known to begin with them. A part of its own, because a wrong choice loses mail, and each case has to be a
  * test. No sockets, no clock.
  *
- * A server of `backups` is the home of one place; a spare may take either. A spare that was marked says in its marker
+ * A server of `backups` belongs to one place; a spare may take either. A spare that was marked says in its marker
  * whose place it had. The marker of the highest version names the server of each place by its run_id. So it tells which
  * ones hold the queue, whatever their addresses are.
  *
@@ -45,6 +45,6 @@ void choice_make(const struct choice_server *servers, unsigned count, unsigned c
 enum recovery_step choice_decide(const struct choice_server *servers, unsigned count,
 	const unsigned chosen[static BACKUPS], enum recovery_trust trust, unsigned *mask);
 
-/* The next server that takes the place @at of @chosen: the first behind the present one, in the order home, spares, for
- * which @fits has a bit. @count: none. */
+/* The next server that takes the place @at of @chosen: the first behind the present one, in the order of `backups` and
+ * spares, for which @fits has a bit. @count: none. */
 unsigned choice_next(unsigned count, const unsigned chosen[static BACKUPS], unsigned at, unsigned fits);

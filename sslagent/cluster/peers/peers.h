@@ -65,7 +65,7 @@ struct peers {
 	struct peer_flags *flags;
 	struct placement *placement; /* the members (joining.h); NULL: every agent holds every session */
 	struct listener *tcp, *unix_socket;
-	struct newcomers newcomers; /* links whose other side has no proof yet */
+	struct newcomers newcomers; /* links whose other side has not yet proved who it is */
 	int64_t refused_logged_ms;
 	unsigned handles; /* listeners and links that are open or closing */
 	enum { PEERS_OPEN, PEERS_CLOSING } life;

@@ -47,7 +47,7 @@ static int adopt_refuse(struct adoption *a, Cssl__LinkRefused__Reason reason, in
 	return error;
 }
 
-/* --- the live part, and the proof that RAgent was given it --- */
+/* --- the live part, and whether RAgent was given it --- */
 
 /* Each export has a random token, which only RAgent and other agents got. */
 static bool shows_token(const struct adoption *a, const uint8_t token[static ADOPT_TOKEN_LEN])
@@ -130,7 +130,7 @@ static bool begins_where_it_froze(const struct adoption *a)
 	       a->part.write_sequence == a->at.write_sequence;
 }
 
-/* Without the proof of a freeze the last owner counts as lost, whatever cause RAgent names (law 5). */
+/* If no freeze is proved, the last owner counts as lost, whatever cause RAgent names (law 5). */
 static enum live_start choose_start(struct connection_home *home, const struct adoption *a)
 {
 	if (mutant("freeze-not-proved"))
