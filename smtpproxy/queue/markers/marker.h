@@ -24,7 +24,7 @@
  * A gateway that was cut off from all servers finds them marked by another one, perhaps as other processes. Each marker
  * names the last gateways whose content was read, so that the one that comes back knows whether its own was.
  *
- * Another server may take the place of one that is lost (queue_spares.c), and that one may come back as it was, with a
+ * Another server may take the place of one that is lost (spares.c), and that one may come back as it was, with a
  * marker that is valid. As long as a server that it names as a member is the same process, that one's later marker
  * leaves it behind. For the time after that, markers name each server that was replaced, with its last version.
  *
