@@ -29,26 +29,26 @@ static const struct schema_row log_rows[] = {
 	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections),
 		WORDS({ "sampled", CONF_LOG_SAMPLED }, { "all", CONF_LOG_ALL }, { "off", CONF_LOG_NONE }),
 		.fallback = "sampled",
-		.help = "lines about ended client connections, of RAgents and of `direct` listeners, and those of "
-			"agents about what cut-off clients were told. all: each one, but those of clients that close "
-			"before their handshake (level debug); sampled: among other events, for each reason at most "
-			"ten a second from each worker (of an agent: from the process), and how many were left out; in "
-			"an `access_log` all; off: of ended ones only those of refusals" },
+		.help = "the lines about ended client connections (of RAgents and of `direct` listeners), and about "
+			"what agents told cut-off clients. all: each line, but for clients that close before their "
+			"handshake (level debug); sampled: for each reason at most ten lines a second from each "
+			"worker (of an agent: from the process), and the number of lines left out, but all lines in "
+			"an `access_log`; off: only the lines of refusals" },
 	{ NULL },
 };
 
 static const struct schema_row limits_rows[] = {
 	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", DERIVED,
-		.help = "the most client connections of one process; it closes a further one at once. Derived: as many "
-			"as fit into 1/16 of the memory of the machine, or of its control group" },
+		.help = "the most client connections of one process; the process closes a further connection at once. "
+			"Derived: as many as fit into 1/16 of the memory of the machine, or of its control group" },
 	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), RANGE(0, 16e6, "off"),
 		.off = "off",
 		.help = "the most client connections of one process from one client address, or one IPv6 /64; a /48 "
 			"may have eight times as many" },
 	{ "handshakes", SCHEMA_COUNT, FIELD(conf_limits, handshakes), .max = 1e6, .off = "off", DERIVED,
-		.help = "the most handshakes under way on one worker, each counted from the client's hello to its end. "
-			"A further one takes the place of a handshake of the source that has most, or is refused. "
-			"Derived: as many as fit into 1/32 of the memory, at most 1024" },
+		.help = "the most handshakes under way on one worker, each counted from the client's hello to its "
+			"end. A further handshake takes the place of a handshake of the source that has most, or is "
+			"refused. Derived: as many as fit into 1/32 of the memory, at most 1024" },
 	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
 		DERIVED,
 		.help = "the most handshakes under way on one worker from one client address, or one IPv6 /64; a /48 "
@@ -56,7 +56,8 @@ static const struct schema_row limits_rows[] = {
 			"`handshakes`" },
 	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), RANGE(0, 1e6, "4096"), .off = "off",
 		.help = "service smtp: the most clients on one worker that have neither sent STARTTLS yet nor begun a "
-			"mail in clear. A further one takes the place of one of the source with most, or gets 421" },
+			"mail in clear. A further client takes the place of a client of the source that has most, or "
+			"gets 421" },
 	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), RANGE(0, 1e6, "1024"),
 		.off = "off",
 		.help = "service smtp: the most clients on one worker from one client address, or one IPv6 /64, that "
@@ -75,8 +76,8 @@ static const struct schema_row limits_rows[] = {
 			"408 or GOAWAY, and the connection ends" },
 	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), RANGE(100 * MS, 600 * S, "5s"),
 		.off = "off",
-		.help = "how long a new client waits when no agent takes connections; then it gets a fatal alert. off: "
-			"it gets one at once" },
+		.help = "how long a new client waits when no agent takes connections; then the client gets a fatal "
+			"alert. off: the client gets the alert at once" },
 	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), RANGE(1 * S, 7 * D * S, "5min"),
 		.off = "off",
 		.help = "a connection without a byte in either direction ends after this time; with service smtp "
@@ -127,8 +128,8 @@ static const struct schema_row store_rows[] = {
 	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), RANGE(1, 100, "25"),
 		.help = "the largest part of the store for the sessions of one client address" },
 	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), RANGE(60, 30 * D, "1d"),
-		.help = "a session, and all that were resumed from it, can be resumed for so long after their full "
-			"handshake" },
+		.help = "a session, and each session that was resumed from it, can be resumed for so long after the "
+			"full handshake" },
 	{ NULL },
 };
 
@@ -140,16 +141,16 @@ static const struct schema_row broadcast_rows[] = {
 	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), RANGE(1, 1 * H, "60s"),
 		.help = "how long agents keep the live keys of a lost agent for a takeover" },
 	{ "remember", SCHEMA_DURATION_S, FIELD(conf_broadcast, remember_s), RANGE(10, 1 * D, "10min"),
-		.help = "how long agents remember an ended connection, so that no one can make them continue it. This "
-			"memory takes a quarter of the store's size, in addition to it" },
+		.help = "how long agents remember an ended connection, so that nobody can make agents continue the "
+			"connection. This memory takes a quarter of the store's size, in addition to the store" },
 	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), RANGE(5 * MS, 10 * S, "100ms"),
 		.help = "agents tell each other this often how many objects they sent, so that receivers notice a loss "
 			"and repair it" },
 	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), RANGE(10 * MS, 600 * S, "1s"),
 		.help = "a starting agent that reaches no other agent serves alone after this time" },
 	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), RANGE(1, REPLICAS_MAX, "all"), .off = "all",
-		.help = "how many agents hold a session beside the one that made it; the others ask for it when they "
-			"need it. A number saves memory and traffic in large clusters" },
+		.help = "how many agents hold a session, beside the agent that made the session; other agents ask for "
+			"the session when they need it. A number saves memory and traffic in large clusters" },
 	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), RANGE(100 * MS, 1 * H * S, "10s"),
 		.help = "with `replicas`: after this absence of an agent, other agents take over its sessions" },
 	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), RANGE(64, 1048576, "8192"),
@@ -184,18 +185,18 @@ static const struct schema_row ragent_rows[] = {
 			"clients with a certificate that the listener in front has verified" },
 	{ "mail_status", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, mail_status),
 		.help = "the UNIX socket `status` of a smtpproxy on this host, which this process asks for the "
-			"dashboard and GET /v1/mail; without this key they show no smtpproxy" },
+			"dashboard and GET /v1/mail; without this key, dashboard and API show no smtpproxy" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
 		.help = "a process started as root becomes this user (nobody), who must not be able to read "
 			"agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
-		.help = "file for the lines about ended connections, all of them (`log` tells which have one), opened "
-			"again at SIGHUP, so `user` must be able to create it; without this key they are among the "
-			"other events" },
+		.help = "a file for all lines about ended connections (`log` tells which connections have a line). "
+			"The process opens this file again at SIGHUP, so `user` must be able to create it. Without "
+			"this key, these lines are among the other events" },
 	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), RANGE(1 * S, 600 * S, "5s"),
 		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
-			"next; agents on other hosts keep their part of its connections for so long when it is "
-			"silent" },
+			"next process; while RAgent is silent, agents on other hosts keep their part of its "
+			"connections for so long" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
 		.inherits = offsetof(struct conf, limits),
 		.help = "its own values, where they differ from the cluster's" },
@@ -225,7 +226,7 @@ static const struct schema_row agent_rows[] = {
 		.help = "the name for the option --name of sslagent" },
 	{ "workers", SCHEMA_COUNT, FIELD(conf_agent, workers), RANGE(1, 256, "1"),
 		.help = "the number of threads, each with its own loop; every worker of every RAgent has a link to "
-			"each of them" },
+			"each thread" },
 	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), RANGE(0.01, 1000, "1"),
 		.help = "its share of handshakes under the policy `weighted`" },
 	{ "link", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, link), .unique = SCHEMA_ONCE_A_SOCKET,
@@ -234,14 +235,14 @@ static const struct schema_row agent_rows[] = {
 		.help = "if `link` is a UNIX socket: the group that may connect to it, beside the agent's own user. "
 			"Without this key, the group of RAgents' user" },
 	{ "user", SCHEMA_NAME, FIELD(conf_agent, user),
-		.help = "a process started as root becomes this user, with all its groups, when its sockets are open: "
-			"another one than RAgent's, one user for all agents of a host. That user must be able to read "
-			"what a reload reads: certificates, private keys, CRLs. Without this key it stays root, and "
-			"logs a warning" },
+		.help = "a process started as root becomes this user, with all its groups, when its sockets are open. "
+			"Take one user for all agents of a host, but not RAgent's user. The user must be able to read "
+			"what a reload reads: certificates, private keys, CRLs. Without this key the process stays "
+			"root, and logs a warning" },
 	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection),
 		WORDS({ "sealed", LINK_SEALED }, { "trusted", LINK_TRUSTED }), .fallback = "sealed",
-		.help = "sealed: encrypted; trusted: authenticated when it opens, but not encrypted, for links within "
-			"one host" },
+		.help = "sealed: encrypted; trusted: authenticated when the link opens, but not encrypted, for links "
+			"within one host" },
 	{ "link_bytes", SCHEMA_WORD, FIELD(conf_agent, link_bytes),
 		WORDS({ "memory", LINK_BYTES_IN_MEMORY }, { "socket", LINK_BYTES_ON_SOCKET }), .fallback = "memory",
 		.help = "how a link over a UNIX socket carries bytes. memory: in memory that RAgent and agent share, "
@@ -257,8 +258,8 @@ static const struct schema_row agent_rows[] = {
 	{ "backend_source", SCHEMA_HOST, FIELD(conf_agent, backend_source),
 		.help = "local address for connections to backends" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_agent, access_log),
-		.help = "file for the lines about ended connections of `direct`, all of them (`log` tells which have "
-			"one), opened again at SIGHUP; without this key they are among the other events" },
+		.help = "a file for all lines about ended connections of `direct` (`log` tells which connections have "
+			"a line), opened again at SIGHUP. Without this key, these lines are among the other events" },
 	{ "direct", SCHEMA_LIST, ARRAY(conf_agent, direct, direct_count), .max = ELEMENTS_MAX,
 		MAP(direct_rows, rules_direct),
 		.help = "TLS listeners of the agent itself, without RAgent: for clients, or behind another balancer" },
@@ -271,7 +272,7 @@ static const struct schema_row certificate_rows[] = {
 	{ "chain", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf_certificate, chain),
 		.help = "PEM: the certificate, then its intermediates" },
 	{ "key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf_certificate, key),
-		.help = "PEM: its private key, which others must not be able to read" },
+		.help = "PEM: the certificate's private key, which others must not be able to read" },
 	{ NULL },
 };
 
@@ -281,12 +282,12 @@ static const struct schema_row backend_rows[] = {
 	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_backend, address),
 		.help = "the address to which agents connect" },
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
-		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
+		.help = "on: agents tell the backend the client's address and TLS facts in a PROXY v2 header" },
 	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), RANGE(536, PROXY_V2_WRITE_MAX, "536B"),
-		.help = "the longest PROXY v2 header that it takes; values that do not fit are left out, the client's "
-			"certificate first (proxy_values_left_out). Postfix takes 536 bytes, nginx as many as "
-			"`client_header_buffer_size` (1 KiB) and at most 4 KiB, RAgents, `direct` listeners and "
-			"smtpproxy 4,112 bytes" },
+		.help = "the longest PROXY v2 header that the backend takes; agents leave out values that do not fit, "
+			"the client's certificate first (proxy_values_left_out). Postfix takes 536 bytes, nginx as "
+			"many as `client_header_buffer_size` (1 KiB) and at most 4 KiB, RAgents, `direct` listeners "
+			"and smtpproxy 4,112 bytes" },
 	{ "reuse", SCHEMA_WORD, FIELD(conf_backend, reuse), SWITCHES, .fallback = "off",
 		.help = "on: after an answer, another client's request may use the connection (service http, without "
 			"proxy_v2)" },
@@ -295,8 +296,8 @@ static const struct schema_row backend_rows[] = {
 
 static const struct schema_row cluster_rows[] = {
 	{ "link_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, link_key),
-		.help = "key file of the links between RAgents and agents: lines `id key`; the first key is used, all "
-			"are accepted" },
+		.help = "key file of the links between RAgents and agents: lines `id key`; processes use the first "
+			"key, and accept all" },
 	{ "agents_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, agents_key),
 		.help = "key file of the agents; RAgent must not be able to read it" },
 	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",

@@ -57,12 +57,12 @@ static const struct schema_row tls_rows[] = {
 		WORDS({ "none", CONF_CLIENT_CERT_NONE }, { "optional", CONF_CLIENT_CERT_OPTIONAL },
 			{ "required", CONF_CLIENT_CERT_REQUIRED }),
 		.fallback = "none",
-		.help = "none: clients are not asked for a certificate; optional: they are asked; required: they need "
-			"one" },
+		.help = "none: agents ask clients for no certificate; optional: agents ask; required: a client needs "
+			"a certificate" },
 	{ "extended_master_secret", SCHEMA_WORD, FIELD(conf_tls, extended_master_secret),
 		WORDS({ "required", CONF_EMS_REQUIRED }, { "optional", CONF_EMS_OPTIONAL }), .fallback = "required",
-		.help = "whether a TLS 1.2 client needs it to resume (RFC 7627); optional admits old clients, such as "
-			"Go's before 1.21" },
+		.help = "whether a TLS 1.2 client needs the extended master secret to resume (RFC 7627); optional "
+			"admits old clients, such as Go's before 1.21" },
 	{ "tls12_tickets", SCHEMA_WORD, FIELD(conf_tls, tls12_tickets), SWITCHES, .fallback = "off",
 		.help = "on: TLS 1.2 tickets for clients that cannot resume otherwise; the store does not hold such "
 			"sessions" },
@@ -96,8 +96,8 @@ static const struct schema_row smtp_rows[] = {
 			"`idle_timeout`. Less than the ten minutes of RFC 5321 4.5.3.2.6 makes senders send a mail "
 			"again that a slow backend takes" },
 	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), RANGE(1, 65535, "20"), .off = "off",
-		.help = "after so many refused commands before STARTTLS the connection ends, and after so many that an "
-			"agent refuses in the backend's place behind it" },
+		.help = "the connection ends after so many refused commands before STARTTLS, and after so many "
+			"commands behind STARTTLS that an agent refuses in the backend's place" },
 	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .max = SMTP_CAP_OTHER,
 		.unique = SCHEMA_ONCE_IN_LIST,
 		.help = "extensions of the backend, by keyword, that clients do not see. Their parameters of MAIL and "
@@ -105,15 +105,15 @@ static const struct schema_row smtp_rows[] = {
 			"commands. STARTTLS, XCLIENT, XFORWARD, XCSSLTX, and extensions with commands or replies that "
 			"agents do not know, are always hidden" },
 	{ "xclient", SCHEMA_WORD, FIELD(conf_smtp, xclient), SWITCHES, .fallback = "off",
-		.help = "on: the backend is told the client's address by XCLIENT, if it grants that to the agents. For "
-			"servers that cannot read PROXY headers" },
+		.help = "on: agents tell the backend the client's address by XCLIENT, if the backend grants XCLIENT "
+			"to the agents. For servers that cannot read PROXY headers" },
 	{ "client_address", SCHEMA_WORD, FIELD(conf_smtp, client_address),
 		WORDS({ "told", CONF_CLIENT_ADDRESS_TOLD }, { "hidden", CONF_CLIENT_ADDRESS_HIDDEN }),
 		.fallback = "told",
 		.help = "told: the backend must have `proxy_v2`; for clients with TLS `xclient` is enough, and a "
-			"backend that does not grant it gets none of their mail; hidden: the backend takes every "
-			"client for an agent. Such a backend must not relay for the agents' addresses, or it is an "
-			"open relay" },
+			"backend that does not grant XCLIENT gets no mail of these clients; hidden: the backend takes "
+			"every client for an agent. Such a backend must not relay for the agents' addresses, or it is "
+			"an open relay" },
 	{ NULL },
 };
 
@@ -149,22 +149,22 @@ const struct schema_row schema_listener_rows[] = {
 			"record" },
 	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss),
 		WORDS({ "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT }), .fallback = "close",
-		.help = "service tcp, a connection without a byte so far whose agent is lost. close: it ends; "
-			"reconnect: another agent connects to the backend" },
+		.help = "service tcp: what happens to a connection without a byte so far when its agent is lost. "
+			"close: the connection ends; reconnect: another agent connects to the backend" },
 	{ "repeat_requests", SCHEMA_WORD, FIELD(conf_listener, repeat_requests),
 		WORDS({ "idempotent", CONF_REPEAT_IDEMPOTENT }, { "safe", CONF_REPEAT_SAFE }), .fallback = "idempotent",
-		.help = "service http, a request without a byte of its answer whose agent is lost. idempotent: another "
-			"agent asks again for GET, HEAD, OPTIONS and TRACE, and for PUT and DELETE if the lost process "
-			"is proved dead; safe: never for PUT and DELETE, which get 502 as POST does" },
+		.help = "service http: what happens to a request without a byte of its answer when its agent is lost. "
+			"idempotent: another agent repeats GET, HEAD, OPTIONS and TRACE, and also PUT and DELETE if "
+			"the lost process is proved dead; safe: PUT and DELETE always get 502, as POST does" },
 	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), RANGE(1 * KIB, 1 * TIB, "off"),
 		.off = "off",
-		.help = "service http, an answer to GET that is cut by the loss of its agent, and whose backend has no "
-			"ranges for it: another agent asks for the whole answer again, if the client has got at most "
-			"so much of it. It goes on if the repeated answer begins with the same bytes; else the client "
-			"gets an alert" },
+		.help = "service http: the loss of an agent cuts an answer to GET, and the backend has no ranges for "
+			"this answer. Then another agent asks for the whole answer again, if the client has got at "
+			"most so much of it. The answer goes on if the repeated answer begins with the same bytes; "
+			"else the client gets an alert" },
 	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64, MAP(alpn_rows),
-		.help = "the protocols that are offered, the preferred one first; without it, service smtp takes smtp "
-			"and esmtp, and the others do not look at ALPN" },
+		.help = "the offered protocols, the preferred protocol first; without this key, service smtp takes "
+			"smtp and esmtp, and the other services do not look at ALPN" },
 	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_listener, proxy_protocol), SWITCHES, .fallback = "off",
 		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_listener, trusted, trusted_count), .item = SCHEMA_NET,
@@ -172,11 +172,11 @@ const struct schema_row schema_listener_rows[] = {
 	{ "original_destination", SCHEMA_WORD, FIELD(conf_listener, capture),
 		WORDS({ "none", CAPTURE_NONE }, { "redirect", CAPTURE_REDIRECT }, { "tproxy", CAPTURE_TPROXY }),
 		.fallback = "none",
-		.help = "where the kernel leads connections for other hosts here: the PROXY header to the backend then "
+		.help = "how the kernel leads connections for other hosts here; the PROXY header to the backend then "
 			"names the host that the client wanted. redirect: the kernel redirects them (nftables "
 			"`redirect`); tproxy: the kernel delivers them as they are (nftables `tproxy`), which needs "
-			"CAP_NET_ADMIN, and another port than the one that clients want. Who connects to the listener "
-			"itself gets 421 (service smtp), or a reset" },
+			"CAP_NET_ADMIN, and a port other than the port that clients want. Who connects to the "
+			"listener itself gets 421 (service smtp), or a reset" },
 	{ "tls", SCHEMA_MAP, SCHEMA_REQUIRED, FIELD(conf_listener, tls), MAP(tls_rows, rules_tls),
 		.help = "TLS settings" },
 	{ NULL },

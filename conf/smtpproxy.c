@@ -33,8 +33,8 @@ static const struct schema_row listener_rows[] = {
 		.help = "all mail of this listener goes there, whatever destination the sender wanted" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, trusted, trusted_count), .item = SCHEMA_NET,
 		.max = NETS_MAX,
-		.help = "networks whose PROXY headers are believed, and which may use XCSSLTX; others are closed at "
-			"once" },
+		.help = "networks that may send PROXY headers and use XCSSLTX; smtpproxy closes all other connections "
+			"at once" },
 	{ "clients", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, clients, client_count), .item = SCHEMA_NET,
 		.max = NETS_MAX,
 		.help = "deliver: queue: networks of the organisation's own senders, which may send mail to anybody; "
@@ -42,29 +42,30 @@ static const struct schema_row listener_rows[] = {
 	{ "accept", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, accept, accept_count), .item = SCHEMA_STRING,
 		.max = NETS_MAX, .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "deliver: queue: domains of recipients to which everybody may send mail, as `example.org`, or "
-			"`*.example.org` for its subdomains. A recipient whom its mail server refuses is refused here, "
-			"too; all others get 550. A listener has `clients`, or `accept`, or both" },
+			"`*.example.org` for its subdomains. smtpproxy refuses a recipient whom the recipient's mail "
+			"server refuses. All other recipients get 550, unless the sender is in `clients`. A listener "
+			"has `clients`, or `accept`, or both" },
 	{ "hooks", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, hooks, hook_count), .item = SCHEMA_NAME, .max = HOOKS_MAX,
 		.refers_to = "hooks", .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "names of `hooks` that judge the mail of this listener, in this order, with deliver: queue "
-			"before it is stored; its senders are not offered CHUNKING" },
+		.help = "names of `hooks` that judge the mail of this listener, in this order; with deliver: queue, "
+			"before the mail is stored. Senders here are not offered CHUNKING" },
 	{ NULL },
 };
 
 static const struct schema_row hook_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(smtpproxy_hook, name), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "by which listeners, logs and csslctl call it" },
+		.help = "the name that listeners, logs and csslctl use" },
 	{ "type", SCHEMA_WORD, FIELD(smtpproxy_hook, type),
 		WORDS({ "milter", SMTPPROXY_HOOK_MILTER }, { "http", SMTPPROXY_HOOK_HTTP }), .fallback = "milter",
 		.help = "milter: the protocol of sendmail's filters, up to version 6; it may refuse a sender, a "
 			"recipient or a message, and change the header. The message is kept in memory meanwhile. http: "
 			"a POST with the envelope as JSON when DATA comes; the message passes as without hooks" },
 	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(smtpproxy_hook, address),
-		.help = "where it listens, in clear" },
+		.help = "where the hook listens, in clear" },
 	{ "path", SCHEMA_STRING, FIELD(smtpproxy_hook, path), .fallback = "/",
 		.help = "http: the path of the request" },
 	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), RANGE(100, 5 * MINUTES, "30s"),
-		.help = "the limit for its connection, and for each of its answers; a milter may ask for more by "
+		.help = "the limit for the connection to the hook, and for each answer; a milter may ask for more by "
 			"progress messages. All hooks of a listener together have 8 minutes for a message, less "
 			"`data_timeout`; 5 for MAIL, less `turn_timeout` (with deliver: queue not less); 4 for RCPT; "
 			"90 seconds for DATA" },
@@ -72,8 +73,8 @@ static const struct schema_row hook_rows[] = {
 		WORDS({ "tempfail", SMTPPROXY_TEMPFAIL }, { "accept", SMTPPROXY_ACCEPT },
 			{ "reject", SMTPPROXY_REJECT }),
 		.fallback = "tempfail",
-		.help = "when it cannot be reached, is too slow, or breaks its protocol. tempfail: the sender gets "
-			"451; accept: the mail goes on without it; reject: the sender gets 554" },
+		.help = "what happens when the hook cannot be reached, is too slow, or breaks its protocol. tempfail: "
+			"the sender gets 451; accept: the mail goes on without the hook; reject: the sender gets 554" },
 	{ NULL },
 };
 
@@ -92,7 +93,7 @@ static const struct schema_row source_rows[] = {
 	{ "address", SCHEMA_HOST, SCHEMA_REQUIRED, FIELD(smtpproxy_source, address), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "an address of this host" },
 	{ "weight", SCHEMA_COUNT, FIELD(smtpproxy_source, weight), RANGE(1, 1000, "1"),
-		.help = "its share of new connections, relative to the others" },
+		.help = "the share of new connections that this address gets, relative to the other addresses" },
 	{ NULL },
 };
 
@@ -100,8 +101,8 @@ static const struct schema_row receiver_rows[] = {
 	{ "network", SCHEMA_NET, SCHEMA_REQUIRED, FIELD(smtpproxy_receiver, network),
 		.help = "the addresses of these receivers" },
 	{ "name", SCHEMA_STRING, FIELD(smtpproxy_receiver, name),
-		.help = "the name that their certificates must have, and whose TLSA records count; `verify`, `dane` "
-			"and `dane-only` need it" },
+		.help = "the name that the receivers' certificates must have, and whose TLSA records count; `verify`, "
+			"`dane` and `dane-only` need it" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_receiver, tls), .words = schema_some_tls_words, .fallback = "outward",
 		.help = "as `tls` of `outward`, for these receivers; outward: as `outward` says" },
 	{ "connections", SCHEMA_COUNT, FIELD(smtpproxy_receiver, connections), .max = 1e6,
@@ -131,18 +132,18 @@ static const struct schema_row outward_rows[] = {
 		.help = "destinations that lead back to smtpproxy, as the listeners of the cluster in front of it" },
 	{ "local", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, local, local_count), .item = SCHEMA_NET, .max = NETS_MAX,
 		.help = "networks that are allowed as destinations although they are loopback or have addresses of "
-			"this host; its own listeners are never allowed" },
+			"this host; smtpproxy's own listeners are never allowed" },
 	{ "sources", SCHEMA_LIST, ARRAY(smtpproxy_outward, sources, source_count), MAP(source_rows), .max = SOURCES_MAX,
 		.help = "the pool of addresses that connections come from; each destination meets them in turn. "
 			"Without this key, the kernel chooses" },
 	{ "as_sender", SCHEMA_WORD, FIELD(smtpproxy_outward, as_sender), SWITCHES, .fallback = "off",
-		.help = "on: each connection comes from the address of its sender, so that receivers see it. It needs "
-			"CAP_NET_ADMIN, routes that lead the receivers' answers to this host, and the nftables rules "
-			"of `tproxy`. Each sender then has connections of its own, with limits of their own. Instead "
-			"of `sources`" },
+		.help = "on: each connection comes from the address of its sender, so that receivers see the sender's "
+			"address. This needs CAP_NET_ADMIN, routes that lead the receivers' answers to this host, and "
+			"the nftables rules of `tproxy`. Each sender then has connections of its own, with limits of "
+			"their own. Instead of `sources`" },
 	{ "receivers", SCHEMA_LIST, ARRAY(smtpproxy_outward, receivers, receiver_count),
 		MAP(receiver_rows, check_receiver), .max = NETS_MAX,
-		.help = "what is known of some receivers; the first that has the address counts" },
+		.help = "what is known of some receivers; the first row that has the address counts" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = &schema_some_tls_words[SCHEMA_OUTWARD_TLS_WORDS],
 		.fallback = "may",
 		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
@@ -162,7 +163,7 @@ static const struct schema_row outward_rows[] = {
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
 		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
 	DURATION("keep_idle", idle_ms, 0, 5 * MINUTES, "2s",
-		"a connection without a transaction is kept so long for the next one"),
+		"smtpproxy keeps a connection without a transaction so long for the next transaction"),
 	DURATION("connect_timeout", connect_ms, 100, 5 * MINUTES, "30s", "the limit for a connection to come about"),
 	DURATION("banner_timeout", banner_ms, 100, 10 * MINUTES, "5min",
 		"the limit for the banner (RFC 5321 4.5.3.2.1)"),
@@ -185,7 +186,8 @@ static const struct schema_row dns_rows[] = {
 			"/etc/resolv.conf. Their answers are validated here, so they need not be trusted" },
 	{ "trust_anchor", SCHEMA_PATH, FIELD(smtpproxy_dns, trust_anchor),
 		.help = "a file of DS or DNSKEY records, as /usr/share/dns/root.key of Debian's dns-root-data, with "
-			"which DNSSEC is validated. Without this key nothing is; `dane` and `dane-only` need it" },
+			"which DNSSEC is validated. Without this key, no DNSSEC is validated; `dane` and `dane-only` "
+			"need it" },
 	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_dns, timeout_ms), RANGE(100, 5 * MINUTES, "20s"),
 		.help = "the limit for the answer to one question" },
 	{ NULL },
@@ -198,9 +200,9 @@ static const struct schema_row dns_rows[] = {
 
 static const struct schema_row limits_rows[] = {
 	COUNT("sessions", sessions, 1, "10000",
-		"the most senders' connections; a further one gets 421. A destination that senders choose (no "
-		"`next_hop`) "
-		"gets no further one while it has more than there are free places, so one alone gets half of them"),
+		"the most connections of senders; a further connection gets 421. A destination that senders choose "
+		"(no `next_hop`) gets no further connection while it has more connections than there are free places. "
+		"So one destination alone gets half of the places"),
 	COUNT("sessions_per_source", sessions_per_source, 1, "2000",
 		"the most connections from one sender's address; behind PROXY v2, from the address in the header"),
 	COUNT("connections_per_destination", connections, 1, "20",
@@ -212,21 +214,22 @@ static const struct schema_row limits_rows[] = {
 	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), RANGE(100, 60 * MINUTES, "5min"),
 		.help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
 	{ "lease_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, lease_ms), RANGE(100, 60 * MINUTES, "30s"),
-		.help = "while others wait for the same receiver, a sender may let its connection to it wait for so "
-			"long within one transaction, and for what it sends as long as at `least_rate`; then it gets "
-			"421. What came fast gives no time for later. A sender with more than its share of the "
-			"receiver's connections, while one with less waits, has four times as long for all of a "
-			"transaction, whatever it sends. With deliver: queue, the first two hold while more than half "
-			"of `queue.memory` is used" },
+		.help = "the limit for a sender that holds a connection to a receiver while other senders wait for "
+			"this receiver. Within one transaction the sender may let the connection wait for so long, "
+			"and for its bytes as long as they take at `least_rate`; then it gets 421. Bytes that came "
+			"fast give no time for later. While a sender with less than its share of the receiver's "
+			"connections waits, a sender with more than its share has four times as long for a whole "
+			"transaction, whatever it sends. With deliver: queue, `lease_timeout` and `least_rate` hold "
+			"while more than half of `queue.memory` is used" },
 	COUNT("least_rate", least_rate, 1, "500",
 		"bytes a second; see `lease_timeout`. A message in memory has to come faster: a 600th of the memory "
 		"that it has, each second"),
 	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), RANGE(100, 5 * MINUTES, "4min"),
 		.help = "MAIL waits at most so long for a connection, then it gets 451" },
 	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), RANGE(100, 60 * MINUTES, "1min"),
-		.help = "after SIGTERM, sessions that are still within a transaction get 421 then. A message that the "
-			"receiver has all of has the same time once more for its reply; without one its sender gets "
-			"421, and the message may come twice" },
+		.help = "sessions that are still within a transaction so long after SIGTERM get 421. If the receiver "
+			"has the whole message, its reply has the same time once more; without a reply the sender "
+			"gets 421, and the message may come twice" },
 	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms),
 		RANGE(100, 24 * 60 * MINUTES, "15min"),
 		.help = "a process that was replaced stops as after SIGTERM when its last sessions take so long" },
@@ -260,12 +263,13 @@ static const struct schema_row smtpproxy_rows[] = {
 		.help = "the UNIX socket of the control API, which csslctl asks" },
 	{ "status", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, status),
 		.help = "a UNIX socket for RAgent's dashboard (`mail_status` in the cluster file). Whoever may enter "
-			"its folder and connects gets counts as one JSON object: sessions, receivers and their limits, "
-			"the queue. No addresses of mail or of clients, and nothing can be changed by it" },
+			"the socket's folder and connects gets counts as one JSON object: sessions, receivers and "
+			"their limits, the queue. The counts have no addresses of mail or of clients, and nobody can "
+			"change anything through this socket" },
 	{ "handover", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, handover),
 		.help = "the UNIX socket through which `smtpproxy --replace`, a new release perhaps, takes over the "
 			"listening sockets; the sessions of the old process go on there to their end. Not with "
-			"deliver: queue, where one process owns the queue: restart it instead" },
+			"deliver: queue, where one process owns the queue: restart smtpproxy instead" },
 	{ "events", SCHEMA_PATH, FIELD(conf_smtpproxy, events),
 		.help = "a file that gets one JSON line for each transaction; opened again at SIGHUP" },
 	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), MAP((const struct schema_row[]){ LOG_ROWS, { NULL } }),
@@ -281,11 +285,12 @@ static const struct schema_row smtpproxy_rows[] = {
 	{ "limits", SCHEMA_MAP, FIELD(conf_smtpproxy, limits), MAP(limits_rows), .help = "what senders may use" },
 	{ "fairness", SCHEMA_WORD, FIELD(conf_smtpproxy, fairness), SWITCHES, .fallback = "on",
 		.help = "on: senders to one destination take turns, transaction by transaction; off: a sender keeps "
-			"its connection until it ends, for comparisons" },
+			"its connection to the end of its session, for comparisons" },
 	{ "deliver", SCHEMA_WORD, FIELD(conf_smtpproxy, deliver),
 		WORDS({ "relay", SMTPPROXY_RELAY }, { "queue", SMTPPROXY_QUEUE }), .fallback = "relay",
-		.help = "relay: each transaction goes to its receiver at once, which decides it; queue: a message is "
-			"stored and gets 250 when two servers have a copy of it, and is delivered behind that" },
+		.help = "relay: each transaction goes to its receiver at once, and the receiver decides; queue: "
+			"smtpproxy stores a message, says 250 when two servers have a copy of it, and delivers it "
+			"after that" },
 	{ "queue", SCHEMA_MAP, FIELD(conf_smtpproxy, queue), .map = &schema_smtpproxy_queue,
 		.help = "the queue of deliver: queue" },
 	{ NULL },

@@ -23,12 +23,12 @@ const struct schema_word schema_some_tls_words[] = {
 static const struct schema_row backup_rows[] = {
 	{ "paths", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(smtpproxy_backup, paths, path_count), .item = SCHEMA_ADDRESS,
 		.max = 2,
-		.help = "one or two addresses of this server, on different networks: the second one is used when the "
-			"first one is silent" },
+		.help = "one or two addresses of this server, on different networks: smtpproxy uses the second "
+			"address when the first is silent" },
 	{ "user", SCHEMA_STRING, FIELD(smtpproxy_backup, user), .help = "the ACL user; without this key, the default" },
 	{ "password_file", SCHEMA_PATH, FIELD(smtpproxy_backup, password_file),
 		.help = "a file with the password in its first line, which only its owner may read; without this key, "
-			"none is sent" },
+			"smtpproxy sends no password" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_backup, ca),
 		.help = "TLS to this server: a PEM file of the authorities that its certificate has to come from; "
 			"without this key, in clear" },
@@ -60,10 +60,10 @@ static const struct schema_map backup_map = { backup_rows, check_backup };
 
 static const struct schema_row domain_rows[] = {
 	{ "domain", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(smtpproxy_domain, domain), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "the domain of recipients, as it is behind the `@`; without its subdomains: these are "
+		.help = "the domain of recipients, as it is behind the `@`; its subdomains are not in it: they are "
 			"`*.example.org`. The first row that fits counts" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_domain, next_hop),
-		.help = "its mail goes there, instead of to `next_hop` of `queue` or to its mail servers" },
+		.help = "mail for this domain goes there, instead of to `next_hop` of `queue` or to its mail servers" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_domain, tls), .words = schema_some_tls_words, .fallback = "outward",
 		.help = "as `tls` of `outward`, for its mail servers, whatever their addresses; outward: as `outward` "
 			"says" },
@@ -78,29 +78,29 @@ static const struct schema_row queue_rows[] = {
 		.help = "of this queue, in the backups. Gateways of the same name own the same queue, one at a time" },
 	{ "keys", SCHEMA_PATH, FIELD(smtpproxy_queue, keys),
 		.help = "a file of `id key` lines (key: 64 hex digits), which only its owner may read; the first key "
-			"seals what the backups hold, all of them open. Required with deliver: queue" },
+			"seals what the backups hold, and all keys open it. Required with deliver: queue" },
 	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role),
 		WORDS({ "owner", SMTPPROXY_OWNER }, { "standby", SMTPPROXY_STANDBY }, { "alone", SMTPPROXY_ALONE }),
 		.fallback = "owner",
-		.help = "owner: takes the queue over at its start; standby: takes it over when the owner is silent. "
-			"Both need the answer of every Redis server that may hold messages, or an operator's order: "
-			"`csslctl mail queue takeover`. alone: no other gateway ever has this `name`. It goes on "
-			"without a server that does not come back, fills servers that came back empty, and while no "
-			"server answers it delivers what it has in memory" },
+		.help = "owner: takes the queue over when it starts; standby: takes the queue over when the owner is "
+			"silent. Both need the answer of every Redis server that may hold messages, or an operator's "
+			"order: `csslctl mail queue takeover`. alone: no other gateway ever has this `name`. This "
+			"gateway goes on without a server that does not come back, fills servers that came back "
+			"empty, and while no server answers it delivers what it has in memory" },
 	{ "backups", SCHEMA_LIST, ARRAY(smtpproxy_queue, backups, backup_count), .map = &backup_map, .max = 2,
 		.help = "two independent Redis or Valkey servers, none of them a replica of the other; they need "
 			"maxmemory-policy noeviction and no persistence. Required with deliver: queue" },
 	{ "spares", SCHEMA_LIST, ARRAY(smtpproxy_queue, spares, spare_count), .map = &backup_map, .max = SPARES_MAX,
-		.help = "further servers of that kind: when a backup is lost, the first of them that answers takes its "
-			"place and is filled. All gateways of this `name` need the same `backups` and `spares`, in the "
-			"same order" },
+		.help = "further servers of that kind: when a backup is lost, the first spare that answers takes its "
+			"place, and smtpproxy fills the spare. All gateways of this `name` need the same `backups` "
+			"and `spares`, in the same order" },
 	{ "replace_after", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, replace_ms),
 		RANGE(5 * S, 24 * 60 * MINUTES, "1min"),
 		.help = "a backup that did not answer on any path for so long, or had no memory for what it lacks, "
 			"gives its place to a spare, if the other backup is in sync" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop),
-		.help = "mail goes there, unless a row of `domains` says otherwise. Without this key, to the mail "
-			"servers of each recipient's domain, by its MX records (RFC 5321 5.1)" },
+		.help = "mail goes there, unless a row of `domains` says otherwise. Without this key, mail goes to "
+			"the mail servers of each recipient's domain, by its MX records (RFC 5321 5.1)" },
 	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), MAP(domain_rows), .max = DOMAINS_MAX,
 		.help = "what is known of some domains of recipients" },
 	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), RANGE(1, 65535, "25"),
@@ -128,23 +128,25 @@ static const struct schema_row queue_rows[] = {
 	{ "recipients", SCHEMA_COUNT, FIELD(smtpproxy_queue, recipients), RANGE(100, 10000, "1000"),
 		.help = "the most recipients of a message (RFC 5321 4.5.3.1.8: at least 100)" },
 	{ "destinations", SCHEMA_COUNT, FIELD(smtpproxy_queue, destinations), RANGE(1, 1000000, "100000"),
-		.help = "the most destinations with messages; without `next_hop` each domain is one. Mail for one more "
-			"gets 452. It counts from the next start on" },
+		.help = "the most destinations with messages; without `next_hop` each domain is one. Mail for a "
+			"further destination gets 452. It counts from the next start on" },
 	{ "decided", SCHEMA_COUNT, FIELD(smtpproxy_queue, decided), RANGE(1000, 1e8, "1000000"),
-		.help = "the most transactions whose end is remembered when agents of a cluster may ask for it "
-			"(XCSSLTX). For each new one the oldest is forgotten; then the answer about others may be "
-			"`unknown`, and a sender gets 421 where its mail could have been repeated. Each takes about "
-			"400 bytes here and in the Redis servers. It counts from the next start on" },
+		.help = "the most transactions whose end smtpproxy remembers for agents of a cluster (XCSSLTX). Above "
+			"that, smtpproxy forgets the oldest for each new transaction; then its answer about a "
+			"forgotten transaction may be `unknown`, and a sender gets 421 where its mail could have been "
+			"repeated. Each transaction takes about 400 bytes here and in the Redis servers. It counts "
+			"from the next start on" },
 	{ "decided_time", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, decided_s), RANGE(60, 1 * D, "1h"),
-		.help = "how long they are remembered. It counts from the next start on" },
+		.help = "how long smtpproxy remembers them. It counts from the next start on" },
 	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), RANGE(1, 1000, "20"),
 		.help = "the most deliveries to one destination at the same time" },
 	{ "retry_first", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_first_ms), RANGE(100, 60 * MINUTES, "5min"),
-		.help = "after a failure, the next attempt comes so much later; it doubles each time" },
+		.help = "after a failure, the next attempt comes so much later; the time doubles with each failure" },
 	{ "retry_last", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_last_ms), RANGE(100, 24 * 60 * MINUTES, "4h"),
 		.help = "the longest time between two attempts" },
 	{ "expire", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, expire_s), RANGE(1, 30 * D, "5d"),
-		.help = "what is older at a failure is given up, and its sender gets a notice (RFC 5321 4.5.4.1)" },
+		.help = "smtpproxy gives up a message that is older when a delivery fails, and its sender gets a "
+			"notice (RFC 5321 4.5.4.1)" },
 	{ NULL },
 };
 
