@@ -30,31 +30,34 @@ static const struct command rows[] = {
 			"--json also prints policies and addresses.",
 		.path = "/v1/listeners", .list = "listeners", .columns = listener_columns },
 	{ "certificates", .help = "the certificates that the agents have loaded, and when they end",
-		.manual = "Of an agent with some hundreds of them, those that end first.", .remedy = LIST_AGENTS,
-		.path = "/v1/certificates", .list = "certificates", .columns = certificate_columns },
+		.manual = "Of an agent with some hundreds of certificates, only those that end first.",
+		.remedy = LIST_AGENTS, .path = "/v1/certificates", .list = "certificates",
+		.columns = certificate_columns },
 	{ "starttls", .help = "mail behind STARTTLS, before it and in clear: what happens, and what was refused",
 		.manual = "Numbers of RAgent and of all agents together, since their starts.", .path = "/v1/counters",
 		.show = show_starttls },
 	{ "agents", .options = { OPTION_WAIT, OPTION_TIMEOUT },
 		.help = "all agents: state, load, version, clock, drain",
-		.manual = "A `ready` agent serves; `no backend`: none of its backends answers; `!`: one does not. "
-			  "CLOCK is its time of day "
-			  "minus RAgent's. With --wait: when all are ready; exit code 1: not within --timeout (1min).",
+		.manual = "A `ready` agent serves; `no backend`: none of its backends answers; `!`: a backend does "
+			  "not answer. CLOCK is the agent's time of day minus RAgent's. With --wait, returns when all "
+			  "agents are ready; exit code 1: not within --timeout (1min).",
 		.run = command_agents, .path = "/v1/agents", .list = "agents", .columns = agent_columns },
 	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .path = "/v1/agents/{}",
 		.show = show_agent },
 	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",
 		.manual = "The same as `connection`.", .remedy = LIST_CONNECTIONS, .run = command_connection },
 	{ "connections end", { { "ID", OPERAND_TEXT, OPERAND_OPTIONAL } },
-		{ OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT }, .help = "end one connection, or those that match",
-		.manual = "As when they are idle for too long: in order at a checkpoint, else by an alert, in mail by "
-			  "421. One that moves, or is in its handshake, is reset; one that ends already does not "
-			  "count.",
+		{ OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT },
+		.help = "end one connection, or all connections that match",
+		.manual = "A connection ends as after a long idle time: in order at a checkpoint, else by an alert, "
+			  "in mail by 421. A connection that moves, or is in its handshake, is reset; a connection "
+			  "that ends already does not count.",
 		.remedy = LIST_CONNECTIONS, .run = command_end },
 	{ "block", { { "NETWORK", OPERAND_TEXT, OPERAND_REQUIRED } }, { OPTION_FOR },
 		.help = "reset the clients of an address or network, and keep them out",
 		.manual = "At this RAgent and at agents' own listeners, also behind RAgent's death and `--replace`. "
-			  "Each RAgent has a list of its own. Exit code 1: agents that it names do not know yet.",
+			  "Each RAgent has a list of its own. Exit code 1: the agents that are printed do not know of "
+			  "it yet.",
 		.run = command_block },
 	{ "unblock", { { "NETWORK", OPERAND_TEXT, OPERAND_REQUIRED } }, .help = "let these clients in again",
 		.remedy = "`csslctl blocks` lists them", .run = command_block },
@@ -75,7 +78,7 @@ static const struct command rows[] = {
 	{ "rest", { CONNECTION_OPERAND }, .help = "take a connection off its agent until its next record",
 		.remedy = LIST_CONNECTIONS, .run = command_rest },
 	{ "drain", { AGENT_OPERAND }, { OPTION_TIMEOUT, OPTION_WAIT },
-		.help = "empty an agent: it gets no new connections, and its own move to other agents",
+		.help = "empty an agent: it gets no new connections, and its connections move to other agents",
 		.manual =
 			"Idle connections leave at once, others at their next checkpoint. Connections that are still "
 			"there at the end of the time end. The agent gets no connections until `undrain`. With --wait "
@@ -102,12 +105,11 @@ static const struct command rows[] = {
 		.run = command_sessions_count },
 	{ "sessions revoke", .options = { SESSION_FILTERS, OPTION_ID, OPTION_ALL },
 		.help = "make sure that no agent resumes these sessions again",
-		.manual =
-			"Takes --id or --all alone, or any of the other options. Those select the sessions that "
-			"`sessions list` shows with the same options, and such sessions in tickets or still on their "
-			"way. Age and cipher suite are those of the session itself; the other facts are the same in a "
-			"whole family. Returns when every live agent has confirmed. If some have not, it prints their "
-			"names, and the exit code is 1.",
+		.manual = "Takes --id or --all alone, or any of the other options. The other options select the "
+			  "sessions that `sessions list` shows with the same options, and such sessions in tickets or "
+			  "still on their way. Age and cipher suite are those of the session itself; the other facts "
+			  "are the same in a whole family. Returns when every live agent has confirmed. If some agents "
+			  "have not, csslctl prints their names, and the exit code is 1.",
 		.run = command_sessions_revoke },
 	{ "keys rotate", .help = "all agents make new sending keys and ticket keys", .method = ORDERS,
 		.path = "/v1/keys/rotate", .show = show_nodes },
@@ -115,8 +117,8 @@ static const struct command rows[] = {
 		.path = "/v1/reload", .show = show_nodes },
 	{ "log-level", { { "LEVEL", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_NODE },
 		.help = "show the log level of the processes, or change it at run time",
-		.manual = "LEVEL is debug, info, warning or error, or `configured` for the one of the cluster file. A "
-			  "process that starts, or replaces another one, uses the level of the cluster file.",
+		.manual = "LEVEL is debug, info, warning or error, or `configured` for the level of the cluster file. "
+			  "A process that starts, or replaces another process, uses the level of the cluster file.",
 		.remedy = "`csslctl status` lists the processes", .run = command_log_level },
 	{ "counters", { { "PATTERN", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_AGENT },
 		.help = "the counters of RAgent and of all agents since their start",
@@ -146,13 +148,13 @@ static const struct command rows[] = {
 		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations; and for each "
 			  "destination and backup the backup's paths, whether it is in sync, and how many changes "
 			  "(stores, new states, deletes) of that destination it has made, as long as the queue knows "
-			  "the destination. list: the messages, oldest first; show MESSAGE: its sender, its recipients "
-			  "and their last replies; "
-			  "retry MESSAGE: deliver it now; hold MESSAGE: until release MESSAGE; delete MESSAGE: without "
-			  "a notice to the sender; stop DESTINATION: deliver no more to it, until start DESTINATION; "
-			  "rate DESTINATION NUMBER: at most so many messages a minute, 0: no limit. The Redis servers "
-			  "keep these three, so they count after a restart and at the standby, too. takeover: own the "
-			  "queue although another gateway may have owned it meanwhile.",
+			  "the destination. list: the messages, oldest first; show MESSAGE: its sender, its "
+			  "recipients and their last replies; retry MESSAGE: deliver it now; hold MESSAGE: deliver it "
+			  "not before release MESSAGE; delete MESSAGE: without a notice to the sender; stop "
+			  "DESTINATION: deliver no more to it, until start DESTINATION; rate DESTINATION NUMBER: at "
+			  "most so many messages a minute, 0: no limit. The Redis servers keep stop, start and rate, "
+			  "so these orders count after a restart and at the standby, too. takeover: own the queue "
+			  "although another gateway may have owned it meanwhile.",
 		.remedy = "`csslctl mail queue list` lists the messages", .run = command_mail_queue },
 	{ "mail events", .options = { OPTION_FOLLOW }, .reach = ASKS_MAIL,
 		.help = "the newest transactions and what became of them",
@@ -170,8 +172,9 @@ static const struct command rows[] = {
 		{ OPTION_CONFIG, OPTION_AGENTS_KEY, OPTION_CONNECTION, OPTION_LISTENER, OPTION_KEPT },
 		.reach = WORKS_OFFLINE,
 		.help = "describe a SESS_OBJ or a sealed copy, and whether an agent could import it",
-		.manual = "A sealed copy opens with the agents' key and the connection id and listener it belongs to. "
-			  "Key material is never shown, only that it is there. Exit code 1: no agent could import it.",
+		.manual = "A sealed copy opens with the agents' key, and with the id and the listener of its "
+			  "connection. csslctl never shows key material, only that it is there. Exit code 1: no agent "
+			  "could import the object.",
 		.run = command_inspect },
 	{ "completion bash", .reach = WORKS_OFFLINE, .help = "a completion script for bash",
 		.manual = "source <(csslctl completion bash)", .run = command_completion_bash },

@@ -90,7 +90,7 @@ static const struct option_command command = { "smtp-sink",
 	"ADDRESS is 127.0.0.1:25 or [::1]:0; each is printed on standard output when it listens. A mail of "
 	"smtp-source\n"
 	"is compared with what its header says, and mails that come twice are counted.\n",
-	"\nExit status: 0; 1: a mail's body was wrong, or it could not start; 2: bad options.\n", rows,
+	"\nExit status: 0; 1: a mail's body was wrong, or smtp-sink could not start; 2: bad options.\n", rows,
 	sizeof rows / sizeof rows[0], OPTIONS_AND_WORDS };
 
 static const char *sink_options_contradiction(const struct sink_options *o)

@@ -48,9 +48,9 @@ static const struct program program = {
 	.summary = "dispatcher of a CSSL cluster",
 	.synopsis = "[--config FILE] [--name NAME] [--replace] [--background] [--no-keeper] [--check]",
 	.description =
-		"Accepts TLS clients and forwards their records to the cluster's agents. It sees record headers and "
-		"holds no TLS keys. A second process, the keeper, starts it again when it dies or hangs; the "
-		"listening sockets stay open meanwhile.",
+		"Accepts TLS clients and forwards their records to the cluster's agents. RAgent sees record headers "
+		"and holds no TLS keys. A second process, the keeper, starts RAgent again when it dies or hangs; "
+		"sockets of clients and listeners stay open meanwhile.",
 	.options =
 		(const struct program_option[]){
 			{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
@@ -62,7 +62,7 @@ static const struct program program = {
 			{ "check", NULL, "check the cluster file and the files that it names, and exit", 'C' },
 			PROGRAM_QUESTIONS("cluster file"),
 		},
-	.signals = "SIGTERM stops it in order, a second one at once. SIGHUP opens the logs again.",
+	.signals = "SIGTERM stops RAgent in order, a second SIGTERM at once. SIGHUP opens the logs again.",
 	.see_also = "sslagent(8), csslctl(1), cssl.yaml(5)",
 	.help_config = conf_help_print,
 };

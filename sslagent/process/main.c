@@ -31,8 +31,9 @@ static const struct program program = {
 			PROGRAM_QUESTIONS("cluster file"),
 		},
 	.signals =
-		"SIGTERM: accept no new connections, and stop when RAgent has moved all connections away; a second one "
-		"stops it at once. SIGHUP: open the log again, and read certificates and their private keys again.",
+		"SIGTERM: accept no new connections, and stop when RAgent has moved all connections away; a second "
+		"SIGTERM stops the agent at once. SIGHUP: open the log again, and read certificates and their private "
+		"keys again.",
 	.see_also = "ragent(8), csslctl(1), cssl.yaml(5)",
 	.help_config = conf_help_print,
 };

@@ -37,7 +37,7 @@ static const struct route general_routes[] = {
 		.access = ROUTE_FOR_ALL },
 	{ "GET", "/v1", NULL, .show = show_index, .help = "this list" },
 	{ "GET", "/v1/openapi.yaml", NULL, .show = show_openapi,
-		.help = "all of this in full, as an OpenAPI document" },
+		.help = "these routes in full, as an OpenAPI document" },
 	{ "GET", "/v1/status", operations_status, .help = "listeners, agents and their links, how many connections" },
 	{ "GET", "/v1/listeners", operations_listeners,
 		.help = "every listener: addresses, service, connections, handshakes, bytes, refusals" },
@@ -46,7 +46,7 @@ static const struct route general_routes[] = {
 	{ "GET", "/v1/certificates", operations_certificates,
 		.help = "the certificates that each agent has loaded: names, file, issuer, end, days left" },
 	{ "GET", "/metrics", operations_metrics,
-		.help = "the same and the state of agents and listeners, for Prometheus" },
+		.help = "all counters, and the state of agents and listeners, for Prometheus" },
 	{ .method = NULL },
 };
 

@@ -35,12 +35,12 @@ const struct route agent_routes[] = {
 	{ "GET", "/v1/agents/" ROUTE_NAME, operations_agent, .help = "one agent" },
 	{ "POST", "/v1/agents/" ROUTE_NAME "/drain", operations_drain, .read = read_drain,
 		.body = "{\"timeout_ms\": N}",
-		.help = "give it nothing new and take from it what it has; answers at once, GET tells the progress; "
-			"connections that could not leave in time are ended" },
+		.help = "drain the agent: it gets no new connections, and its connections move to other agents; "
+			"answers at once, GET tells the progress; connections that could not leave in time end" },
 	{ "POST", "/v1/agents/" ROUTE_NAME "/undrain", operations_undrain, .read = input_nothing, .body = "{}",
-		.help = "it takes its share again" },
+		.help = "let a drained agent take connections again" },
 	{ "POST", "/v1/agents/" ROUTE_NAME "/weight", operations_weight, .read = read_weight, .body = "{\"weight\": X}",
-		.help = "its share of handshakes by weight, and of client addresses, until this process ends" },
+		.help = "the agent's share of handshakes by weight, and of client addresses, until this process ends" },
 	{ .method = NULL },
 };
 
@@ -66,7 +66,7 @@ const struct route process_routes[] = {
 	{ "GET", "/v1/log-level", operations_log_level, .help = "from which level on each process logs" },
 	{ "PUT", "/v1/log-level", operations_log_level, .read = read_log_level,
 		.body = "{\"level\": LEVEL} or {\"level\": LEVEL, \"node\": NAME}",
-		.help = "debug, info, warning, error, or configured for that of the cluster file; of every process or "
-			"one, until its next start" },
+		.help = "debug, info, warning, error, or configured for the level of the cluster file; of every "
+			"process or one, until its next start" },
 	{ .method = NULL },
 };

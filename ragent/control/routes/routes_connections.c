@@ -84,15 +84,16 @@ const struct route connection_routes[] = {
 	{ "GET", "/v1/connections/" ROUTE_ID, operations_connections, .read = read_connection,
 		.help = "one connection" },
 	{ "POST", "/v1/connections/" ROUTE_ID "/move", operations_move, .read = read_move, .body = "{\"agent\": NAME}",
-		.help = "give it to that agent; answers when the move ended" },
+		.help = "give the connection to that agent; answers when the move ended" },
 	{ "POST", "/v1/connections/" ROUTE_ID "/rest", operations_rest, .read = read_rest, .body = "{}",
-		.help = "let no agent have it until its next record; answers when that is so" },
+		.help = "let no agent have the connection until its next record; answers when that is so" },
 	{ "POST", "/v1/connections/end", operations_end, { "id", "agent", "listener", "client" }, .read = read_end,
 		.body = "{}",
-		.help = "end these connections: in order where that cuts nothing off; answers when it is ordered" },
-	{ "GET", "/v1/blocks", operations_blocks, .help = "the blocked networks, and how long each of them is" },
+		.help = "end these connections: in order where that cuts nothing off; answers when the end is "
+			"ordered" },
+	{ "GET", "/v1/blocks", operations_blocks, .help = "the blocked networks, and how long each block lasts" },
 	{ "POST", "/v1/blocks", operations_block, { "network", "seconds" }, .read = read_block, .body = "{}",
-		.help = "reset the clients of this network, and keep them out: so long, or for good; 0: let them in "
-			"again. Also at agents' own listeners" },
+		.help = "reset the clients of this network, and keep these clients out, for `seconds` or for good; 0: "
+			"let them in again. Also at agents' own listeners" },
 	{ .method = NULL },
 };

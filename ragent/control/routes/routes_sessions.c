@@ -206,15 +206,15 @@ const struct route session_routes[] = {
 	{ "GET", "/v1/sessions/count", operations_session_count,
 		{ "server_name", "client", "version", "cipher", "min_age_s", "max_age_s", "family_id",
 			"client_certificate" },
-		.read = read_session_count, .help = "how many there are, and on each agent" },
+		.read = read_session_count, .help = "how many sessions there are, and on each agent" },
 	{ "GET", "/v1/sessions/" ROUTE_ID, operations_session, .read = read_session,
 		.help = "one session, and which agents hold it" },
 	{ "POST", "/v1/sessions/revoke", operations_revoke, .read = read_revoke,
 		.body = "{\"session_id\": HEX} or {\"all\": true} or criteria: {\"family_id\": HEX, \"server_name\": "
 			"NAME, \"client\": ADDRESS or NETWORK, \"version\": VERSION, \"cipher\": SUITE, \"min_age_s\": "
 			"N, \"max_age_s\": N, \"client_certificate\": HEX}",
-		.help = "no agent resumes these any more, nor what was resumed from them: a session goes with its "
-			"whole family, or all that meet every criterion; answers when every agent that is up has "
-			"confirmed or was given up on" },
+		.help = "no agent resumes these sessions any more: a session with its whole family, or all sessions "
+			"that meet every criterion; answers when every agent that is up has confirmed or was given up "
+			"on" },
 	{ .method = NULL },
 };
