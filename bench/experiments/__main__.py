@@ -109,7 +109,7 @@ def announcement(options):
 
 
 def add_parts(sub, parts):
-    sub.add_argument("part", nargs="?", choices=parts, default=next(iter(parts)), help="one of these, with a page of its own")
+    sub.add_argument("part", nargs="?", choices=parts, default=next(iter(parts)), help="a part of this list, with a page of its own")
     sub.epilog = "parts:\n" + "\n".join(f"  {name:<12} {text}" for name, text in parts.items())
 
 
@@ -117,8 +117,8 @@ def add_change(sub):
     other = sub.add_mutually_exclusive_group(required=True)
     other.add_argument("--before", metavar="CHECKOUT", help="the other checkout, built by its own ./cssl build")
     other.add_argument("--no-keeper", action="store_true",
-                       help="in place of another checkout, this one without a keeper of RAgent and the memory that outlives RAgent: the price "
-                            "of connections that go on when RAgent dies")
+                       help="compare with this checkout without a keeper of RAgent and without the memory that outlives RAgent: the price of "
+                            "connections that go on when RAgent dies")
 
 
 def add_paper(sub):

@@ -6,7 +6,7 @@ import random
 ABOUT = """\
 A cluster under a standing load of every kind, to which one fault after another happens at random for a long time.
 
-Says what each cost and ends with one line of sums; fails when a client was lied to, when anything was lost that the fault does
+Prints what each fault cost, and ends with one line of sums; fails when a client was lied to, when anything was lost that the fault does
 not excuse, when the cluster did not heal, when memory or descriptors grow, when a process crashed or the nonce audit finds a
 reuse. The seed is printed; --seed repeats the order of faults and victims.
 """
