@@ -67,7 +67,7 @@ void usage_print(FILE *out)
 #define X(name, value, meaning) fprintf(out, "  %-*d%s\n", (int)INDENT - 2, value, meaning);
 	EXIT_CODES(X)
 #undef X
-	fputs("\n`csslctl help COMMAND` says more of one.\n", out);
+	fputs("\n`csslctl help COMMAND` says more of a command.\n", out);
 }
 
 /* Words of @text, filled into lines. */
@@ -121,7 +121,7 @@ unsigned usage_print_group(const char *word, FILE *out)
 		print_filled(all[i].help, out);
 	}
 	if (found)
-		fprintf(out, "\n`csslctl help %s WORD` says more of one.\n", word);
+		fprintf(out, "\n`csslctl help %s WORD` says more of a command.\n", word);
 	return found;
 }
 
