@@ -52,14 +52,14 @@ enum service_haste { SERVICE_IN_HASTE, SERVICE_HAS_TIME };
 		SERVICE_IN_HASTE, "bytes of any protocol")                                                             \
 	X(HTTP, "http", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,               \
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_SHARES_BACKENDS, SERVICE_ENDS_SILENT,               \
-		SERVICE_IN_HASTE, "messages of HTTP/1.1 are followed, and connections move between answers")           \
+		SERVICE_IN_HASTE, "agents follow messages of HTTP/1.1, and connections move between answers")          \
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_RESOLVES_LOSS, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,         \
 		SERVICE_FOLLOWED, SERVICE_MAY_START_AS_SMTP, SERVICE_OWN_BACKENDS, SERVICE_MAY_AWAIT_VERDICT,          \
 		SERVICE_HAS_TIME, "mail behind STARTTLS or TLS (key `smtp`); connections move between mails")          \
 	X(H2, "h2", SERVICE_NEVER_RESTS, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,                \
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS, SERVICE_ENDS_SILENT,                  \
 		SERVICE_IN_HASTE,                                                                                      \
-		"streams of HTTP/2 are followed; the backend speaks it without TLS (h2c, prior knowledge)")
+		"agents follow streams of HTTP/2; the backend speaks HTTP/2 without TLS (h2c, prior knowledge)")
 
 /* Services whose clients first agree on a protocol with ALPN (RFC 7301): X(id, protocol) */
 #define CONF_SERVICE_PROTOCOLS(X) X(H2, "h2")

@@ -41,7 +41,7 @@ enum exit_code {
 	X(CLIENT, "client", "NETWORK", OF_COMMAND, "only of clients with this address, or in this network")            \
 	X(LIMIT, "limit", "N", OF_COMMAND, "at most so many (default 100)")                                            \
 	X(TIMEOUT, "timeout", "TIME", OF_COMMAND,                                                                      \
-		"drain: connections that are left then end (30s; default: moves.drain_timeout); wait no longer")       \
+		"drain: when connections that are left end (default: moves.drain_timeout); else wait no longer")       \
 	X(FOR, "for", "TIME", OF_COMMAND, "so long, such as 2h, and at most 30d (default: until `unblock`)")           \
 	X(WAIT, "wait", NULL, OF_COMMAND, "show the progress, and return at its end")                                  \
 	X(FOLLOW, "follow", NULL, OF_COMMAND, "go on with what comes, until Ctrl-C")                                   \
