@@ -36,9 +36,9 @@ static json_t *agent_in_full_json(const struct operations *o, int agent)
 		"drain", drain_json(&drain), "failing_backends", text_json(s.failing_backends));
 }
 
-static void drain_answer(const struct operations *o, int agent, struct control_request *r)
+static void drain_answer(const struct operations *o, int agent, struct control_request *r, unsigned status)
 {
-	request_answer(r, MHD_HTTP_OK, agent_in_full_json(o, agent));
+	request_answer(r, status, agent_in_full_json(o, agent));
 }
 
 /* NO_AGENT: the client got the error. */
@@ -65,7 +65,7 @@ void operations_agent(struct operations *o, const struct control_input *in, stru
 	const int agent = drain_find(o, in->agent, r);
 
 	if (agent != NO_AGENT)
-		drain_answer(o, agent, r);
+		drain_answer(o, agent, r, MHD_HTTP_OK);
 }
 
 /* A drain. It begins on every worker before the answer. */
@@ -81,34 +81,31 @@ static void ask_drain(struct gather_part *p)
 	gather_answer(p);
 }
 
-static void answer_begun(const struct draining *d)
-{
-	request_answer(d->request, MHD_HTTP_ACCEPTED, agent_in_full_json(d->operations, d->agent));
-}
-
 static void answer_drain(struct gather *g)
 {
-	answer_begun(g->ctx);
-	free(g->ctx);
+	struct draining *d = g->ctx;
+
+	drain_answer(d->operations, d->agent, d->request, MHD_HTTP_ACCEPTED);
+	free(d);
 }
 
 void operations_drain(struct operations *o, const struct control_input *in, struct control_request *r)
 {
 	const uint32_t timeout_ms = in->timeout_ms ? in->timeout_ms : o->shared->self->moves.drain_timeout_ms;
-	const struct draining begun = { .operations = o, .request = r, .agent = drain_find(o, in->agent, r) };
-	struct draining *d = begun.agent == NO_AGENT ? NULL : malloc(sizeof *d);
+	const int agent = drain_find(o, in->agent, r);
+	struct draining *d = agent == NO_AGENT ? NULL : malloc(sizeof *d);
 
-	if (begun.agent == NO_AGENT)
+	if (agent == NO_AGENT)
 		return;
 	log_event(LOG_INFO, NULL, "drain", "agent=%s timeout_ms=%u", in->agent, timeout_ms);
-	agents_drain(o->shared->agents, begun.agent, DRAIN_BY_OPERATOR, worker_now_ms(o->main), timeout_ms);
+	agents_drain(o->shared->agents, agent, DRAIN_BY_OPERATOR, worker_now_ms(o->main), timeout_ms);
 	if (d) {
-		*d = begun;
+		*d = (struct draining){ .operations = o, .request = r, .agent = agent };
 		if (gather_start(o->main, o->workers, o->worker_count, ask_drain, answer_drain, d))
 			return;
 	}
 	free(d);
-	answer_begun(&begun); /* the workers will see it at their next tick */
+	drain_answer(o, agent, r, MHD_HTTP_ACCEPTED); /* the workers will see it at their next tick */
 }
 
 void operations_undrain(struct operations *o, const struct control_input *in, struct control_request *r)
@@ -122,7 +119,7 @@ void operations_undrain(struct operations *o, const struct control_input *in, st
 		return;
 	}
 	log_event(LOG_INFO, NULL, "undrain", "agent=%s", in->agent);
-	drain_answer(o, agent, r);
+	drain_answer(o, agent, r, MHD_HTTP_OK);
 }
 
 void operations_weight(struct operations *o, const struct control_input *in, struct control_request *r)
@@ -133,5 +130,5 @@ void operations_weight(struct operations *o, const struct control_input *in, str
 		return;
 	log_event(LOG_INFO, NULL, "weight", "agent=%s weight=%g", in->agent, in->weight);
 	agents_set_weight(o->shared->agents, agent, in->weight);
-	drain_answer(o, agent, r);
+	drain_answer(o, agent, r, MHD_HTTP_OK);
 }
