@@ -93,9 +93,11 @@ static enum access_verdict access_refuse_for_now(unsigned wait_s, struct access_
 static enum access_verdict access_refuse_role(const struct access_claim *c, const char *what, const char *name,
 	enum control_role has, struct access_refusal *out)
 {
+	static const char *const roles[] = { "none", "read", "operate" };
+
 	access_log_refusal(c, "role");
 	return access_refuse(out, MHD_HTTP_FORBIDDEN, "the %s '%s' has the role %s, this needs %s", what, name,
-		control_role_name(has), control_role_name(c->need));
+		roles[has], roles[c->need]);
 }
 
 /* --- who may --- */

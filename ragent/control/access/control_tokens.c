@@ -30,22 +30,6 @@ struct control_tokens {
 	struct token at[CONTROL_TOKENS_MAX];
 };
 
-static const char *const role_names[] = {
-	[CONTROL_ROLE_NONE] = "none",
-	[CONTROL_ROLE_READ] = "read",
-	[CONTROL_ROLE_OPERATE] = "operate",
-};
-
-const char *control_role_name(enum control_role role)
-{
-	return role_names[role];
-}
-
-enum control_names control_names_of(const struct sockaddr *control_address)
-{
-	return control_address->sa_family == AF_UNIX ? CONTROL_NAMES_BELIEVED : CONTROL_NAMES_DOUBTED;
-}
-
 /* Each returns NULL, or a text with the expected form. */
 
 static const char *token_parse_hash(const char *text, struct token *out)

@@ -19,7 +19,10 @@ struct control_tokens;
 /* A certificate's name comes in a PROXY header. CONTROL_NAMES_BELIEVED: only agents can have sent that header. */
 enum control_names { CONTROL_NAMES_DOUBTED, CONTROL_NAMES_BELIEVED };
 
-enum control_names control_names_of(const struct sockaddr *control_address);
+static inline enum control_names control_names_of(const struct sockaddr *control_address)
+{
+	return control_address->sa_family == AF_UNIX ? CONTROL_NAMES_BELIEVED : CONTROL_NAMES_DOUBTED;
+}
 
 /* For free(). NULL: @error names file, line, what was found and what was expected. It refuses a file that others can
  * write. With CONTROL_NAMES_DOUBTED it also refuses a line of a certificate. */
@@ -33,6 +36,3 @@ enum control_role control_tokens_role(const struct control_tokens *t, const char
  * and *name as above. */
 enum control_role control_tokens_certificate_role(
 	const struct control_tokens *t, const char *common_name, const char **name);
-
-/* For messages: "read". */
-const char *control_role_name(enum control_role role);

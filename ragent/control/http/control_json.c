@@ -45,8 +45,3 @@ json_t *hex_json(const uint8_t *bytes, size_t len)
 		return json_null();
 	return json_string(sodium_bin2hex(text, sizeof text, bytes, len));
 }
-
-json_t *hex_unless_zero_json(const uint8_t *bytes, size_t len)
-{
-	return hex_json(bytes, sodium_is_zero(bytes, len) ? 0 : len);
-}

@@ -16,5 +16,3 @@ json_t *text_json(const char *text);
 json_t *bytes_json(const char *bytes, size_t len);
 /* Hexadecimal text of at most 32 bytes; null for @len 0. */
 json_t *hex_json(const uint8_t *bytes, size_t len);
-/* The same; null if all bytes are 0, too. */
-json_t *hex_unless_zero_json(const uint8_t *bytes, size_t len);

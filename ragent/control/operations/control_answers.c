@@ -23,6 +23,12 @@ static const char *suite_name(uint32_t id)
 	return suite ? suite->name : NULL;
 }
 
+/* null if all bytes are 0, too. */
+static json_t *hex_unless_zero_json(const uint8_t *bytes, size_t len)
+{
+	return hex_json(bytes, sodium_is_zero(bytes, len) ? 0 : len);
+}
+
 /* --- connections --- */
 
 static json_t *address_json(const struct sockaddr_storage *a)
