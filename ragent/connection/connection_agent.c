@@ -202,9 +202,9 @@ static int agent_take_live(struct connection *c, const Cssl__LinkLive *live)
 	if (r == 0)
 		r = agent_follow_consumed(c);
 	if (r == 0)
-		r = copies_set(&c->now.copies, &c->home->blocks,
+		r = copies_offer(&c->now.copies, &c->home->blocks,
 			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
-				live->position->read_generation, live->position->write_generation });
+				live->position->read_generation, live->position->write_generation, COPY_OF_LIVE });
 	if (r == 0)
 		r = agent_keep_agreed(c, live->handshake);
 	if (r < 0)

@@ -43,17 +43,11 @@ static int blob_make(struct sealed_blob **out, struct blocks *from, const struct
 	return 0;
 }
 
-int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o)
+static void copies_go_on(struct copies *c, struct blocks *from)
 {
-	struct sealed_blob *fresh;
-	int r = blob_make(&fresh, from, o);
-
-	if (!fresh)
-		return r;
-	sealed_blob_drop(&c->pending, from); /* it is older than the one that came now */
 	blob_part(&c->current, &c->former, from);
-	c->current = fresh;
-	return 0;
+	c->current = c->pending;
+	c->pending = NULL;
 }
 
 int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer *o)
@@ -63,8 +57,10 @@ int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer 
 
 	if (!fresh)
 		return r;
-	sealed_blob_drop(&c->pending, from);
+	sealed_blob_drop(&c->pending, from); /* it is older than the one that came now */
 	c->pending = fresh;
+	if (o->of == COPY_OF_LIVE)
+		copies_go_on(c, from);
 	return 0;
 }
 
@@ -72,9 +68,7 @@ bool copies_commit(struct copies *c, struct blocks *from, const struct position 
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
 		return false;
-	blob_part(&c->current, &c->former, from);
-	c->current = c->pending;
-	c->pending = NULL;
+	copies_go_on(c, from);
 	return true;
 }
 
@@ -88,7 +82,7 @@ void copies_clear(struct copies *c, struct blocks *from)
 int note_set(struct note *n, struct blocks *from, const uint8_t *data, size_t len)
 {
 	struct sealed_blob *fresh;
-	int r = blob_make(&fresh, from, &(struct copy_offer){ data, len, 0, 0 });
+	int r = blob_make(&fresh, from, &(struct copy_offer){ .data = data, .len = len });
 
 	if (!fresh)
 		return r < 0 ? r : CSSL_E_TOO_LONG;

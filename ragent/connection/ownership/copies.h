@@ -40,6 +40,7 @@ struct copy_offer {
 	const uint8_t *data;
 	size_t len;
 	uint32_t read_generation, write_generation;
+	enum { COPY_ALONE, COPY_OF_LIVE } of; /* from COPY: pending until copies_commit(); KEPT, HANDED_OFF: at once */
 };
 
 /* In each of these @from is where the memory of all blobs comes from, and goes to; NULL: malloc. */
@@ -48,9 +49,7 @@ struct copy_offer {
  * drop the former copy and the former note by this. */
 void sealed_blob_drop(struct sealed_blob **place, struct blocks *from);
 
-/* From KEPT or HANDED_OFF: current at once. From COPY: pending until copies_commit(). Copied. 0, CSSL_E_TOO_LONG,
- * CSSL_E_NO_MEMORY (nothing changed). One of no bytes is no copy: 0. */
-int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o);
+/* Copied. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY (nothing changed). One of no bytes is no copy: 0. */
 int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer *o);
 
 /* The position moved. 1: the pending copy became current; else 0. */

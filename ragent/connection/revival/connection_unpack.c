@@ -96,10 +96,9 @@ static int unpack_copy(struct parsed *p, const struct field_item *item)
 
 	if (!data || len == 0)
 		return CSSL_E_TRUNCATED;
-	const struct copy_offer o = { data, len, read_generation, write_generation };
-	struct blocks *from = &p->c->home->blocks;
-	return item->tag == TAG_COPY ? copies_set(&p->c->now.copies, from, &o)
-				     : copies_offer(&p->c->now.copies, from, &o);
+	return copies_offer(&p->c->now.copies, &p->c->home->blocks,
+		&(struct copy_offer){ data, len, read_generation, write_generation,
+			item->tag == TAG_COPY ? COPY_OF_LIVE : COPY_ALONE });
 }
 
 static int unpack_agreed(struct parsed *p, const struct field_item *agreed)

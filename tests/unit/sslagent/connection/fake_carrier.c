@@ -153,9 +153,10 @@ static void on_live(struct fake_carrier *o, enum frame_type type, const Cssl__Li
 	o->read_closed = live->read_closed ? 1 : 0;
 	o->write_closed = live->write_closed ? 1 : 0;
 	ck_assert_int_eq(position_claim(&r->position, live), 0);
-	ck_assert_int_eq(copies_set(&r->copies, NULL,
-				 &(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
-					 live->position->read_generation, live->position->write_generation }),
+	ck_assert_int_eq(
+		copies_offer(&r->copies, NULL,
+			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
+				live->position->read_generation, live->position->write_generation, COPY_OF_LIVE }),
 		0);
 	settle(r);
 	if (type == FRAME_HANDED_OFF) {

@@ -10,6 +10,12 @@
 static struct copies c;
 static struct position p;
 
+/* From KEPT or HANDED_OFF. */
+static int set(struct copies *to, struct blocks *from, const void *data, size_t len, uint32_t read_generation)
+{
+	return copies_offer(to, from, &(struct copy_offer){ data, len, read_generation, 0, COPY_OF_LIVE });
+}
+
 static void begin(void)
 {
 	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
@@ -19,7 +25,7 @@ static void begin(void)
 	position_init(&p);
 	live.position = &position;
 	ck_assert_int_eq(position_claim(&p, &live), 0);
-	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"first", 5, 0, 0 }), 0);
+	ck_assert_int_eq(set(&c, NULL, "first", 5, 0), 0);
 }
 
 static void offer(const char *data, uint32_t read_generation, uint32_t write_generation)
@@ -85,7 +91,7 @@ START_TEST(a_copy_with_the_ownership_replaces_all)
 {
 	begin();
 	offer("second", 1, 0);
-	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"handed off", 10, 1, 0 }), 0);
+	ck_assert_int_eq(set(&c, NULL, "handed off", 10, 1), 0);
 	current_is("handed off");
 	ck_assert_ptr_null(c.pending);
 	copies_clear(&c, NULL);
@@ -98,7 +104,7 @@ START_TEST(the_copy_that_an_image_names_stays_until_it_is_forgotten)
 	const struct sealed_blob *named = c.current;
 	offer("second", 0, 0);
 	ck_assert_int_eq(copies_commit(&c, NULL, &p), 1);
-	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"third", 5, 0, 0 }), 0);
+	ck_assert_int_eq(set(&c, NULL, "third", 5, 0), 0);
 	current_is("third");
 	ck_assert_ptr_eq(c.former, named); /* and not the second, which no image names */
 	sealed_blob_drop(&c.former, NULL);
@@ -110,7 +116,7 @@ END_TEST
 START_TEST(no_copy_leaves_the_current_one)
 {
 	begin();
-	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ NULL, 0, 0, 0 }), 0);
+	ck_assert_int_eq(set(&c, NULL, NULL, 0, 0), 0);
 	current_is("first");
 	copies_clear(&c, NULL);
 }
@@ -139,7 +145,7 @@ START_TEST(the_longest_one_is_in_memory_that_outlives_the_process)
 	slot_table_begin_life(t, 1);
 	slot_table_share_init(&share, t, TABLE_BELONGINGS, 0);
 	blocks_init(&from, &share.source);
-	ck_assert_int_eq(copies_set(&longest, &from, &(struct copy_offer){ data, sizeof data, 0, 0 }), 0);
+	ck_assert_int_eq(set(&longest, &from, data, sizeof data, 0), 0);
 	ck_assert(slot_table_has(t, longest.current, sealed_blob_len(longest.current)));
 	copies_clear(&longest, &from);
 	blocks_clear(&from);

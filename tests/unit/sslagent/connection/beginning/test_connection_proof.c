@@ -336,9 +336,9 @@ static void to_undated(void)
 	ptrdiff_t len = sealed_copy_seal(&agents_key, &obj, bytes, sizeof bytes);
 	ck_assert_int_gt(len, 0);
 	sess_obj_destroy(&obj);
-	ck_assert_int_eq(copies_set(&r.copies, NULL,
+	ck_assert_int_eq(copies_offer(&r.copies, NULL,
 				 &(struct copy_offer){ bytes, (size_t)len, r.copies.current->read_generation,
-					 r.copies.current->write_generation }),
+					 r.copies.current->write_generation, COPY_OF_LIVE }),
 		0);
 }
 
