@@ -68,7 +68,7 @@ void connection_home_clear(struct connection_home *home)
 	links_destroy(&home->links);
 	links_clear(&home->links);
 	free(home->hello_scratch);
-	ownerships_destroy(home->ownerships);
+	free(home->ownerships);
 	handshake_limit_destroy(home->handshakes);
 	handshake_limit_destroy(home->preambles);
 	free(home->of_agents);

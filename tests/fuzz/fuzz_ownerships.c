@@ -1,6 +1,7 @@
 /* fuzz_ownerships.c: the history of owners, from another process: refused input changes nothing, and accepted input
  * packs and unpacks to the same.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ragent/connection/ownership/ownerships.h"
@@ -25,8 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	struct ownerships *o = ownerships_create(), *again = ownerships_create();
 
 	if (!o || !again || len > sizeof once) {
-		ownerships_destroy(o);
-		ownerships_destroy(again);
+		free(o);
+		free(again);
 		return 0;
 	}
 	const int r = ownerships_unpack(o, agents, AGENTS, in, len);
@@ -34,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	MUST(packed <= len && (r == 0 || packed == 0));
 	MUST(ownerships_unpack(again, agents, AGENTS, once, packed) == 0);
 	MUST(pack(again, twice, sizeof twice) == packed && memcmp(once, twice, packed) == 0);
-	ownerships_destroy(o);
-	ownerships_destroy(again);
+	free(o);
+	free(again);
 	return 0;
 }

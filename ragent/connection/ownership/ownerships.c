@@ -22,11 +22,6 @@ struct ownerships *ownerships_create(void)
 	return calloc(1, sizeof(struct ownerships)); /* pages without entries take no memory */
 }
 
-void ownerships_destroy(struct ownerships *o)
-{
-	free(o);
-}
-
 void ownerships_note(struct ownerships *o, const struct ownership *next)
 {
 	o->at[o->noted++ % OWNERSHIPS_KEPT] = *next;

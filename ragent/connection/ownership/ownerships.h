@@ -40,8 +40,7 @@ struct ownership {
 
 struct ownerships;
 
-struct ownerships *ownerships_create(void); /* NULL: out of memory */
-void ownerships_destroy(struct ownerships *o);
+struct ownerships *ownerships_create(void); /* for free(); NULL: out of memory */
 
 void ownerships_note(struct ownerships *o, const struct ownership *next);
 /* The last entries for that connection, oldest first. Returns how many. */
