@@ -114,7 +114,7 @@ static void adoption_ask(struct connection *c, struct link *l, uint16_t epoch, e
 	}
 	c->now.epoch = epoch;
 	c->busy->asked = asked;
-	connection_assign(c, link_agent(l));
+	connection_assign(c, link_agent(l), NO_AGENT);
 	if (c->now.state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
 	connection_save_before_telling(c); /* law 2: before the epoch leaves RAgent, the next process knows of it */
@@ -315,7 +315,7 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 	if (l) {
 		adoption_begin(c, l);
 	} else if (adoption_may_try_later(c, reason)) {
-		connection_assign(c, NO_AGENT);
+		connection_assign(c, NO_AGENT, NO_AGENT);
 		connection_to(c, CONNECTION_RESTING);
 		adoption_wake_later(c);
 	} else {

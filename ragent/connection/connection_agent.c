@@ -212,7 +212,7 @@ static int agent_take_live(struct connection *c, const Cssl__LinkLive *live)
 	agent_follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
 	c->now.copied_ms = connection_now_ms(c);
 	c->now.backend = (uint8_t)live->backend;
-	connection_handshake_at(c, NO_AGENT);
+	connection_assign(c, c->now.affinity_agent, NO_AGENT);
 	if (c->now.state == CONNECTION_HANDSHAKING)
 		connection_say_later(c, LATER_TICKETS);
 	return 0;

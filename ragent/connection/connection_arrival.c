@@ -154,8 +154,7 @@ static void arrival_send_open(struct connection *c, bool keep)
 
 static void arrival_open_later(struct connection *c)
 {
-	connection_assign(c, NO_AGENT);
-	connection_handshake_at(c, NO_AGENT);
+	connection_assign(c, NO_AGENT, NO_AGENT);
 	if (c->now.state == CONNECTION_WAITING)
 		connection_arm_deadline(c);
 	else
@@ -200,8 +199,7 @@ static void arrival_open_except(struct connection *c, int except)
 	c->busy->wait_began_ms = 0;
 	c->now.account.base = c->now.queued; /* what was sent in clear does not count for this agent */
 	c->now.epoch = 1;
-	connection_assign(c, d.affinity_agent);
-	connection_handshake_at(c, d.handshake_agent);
+	connection_assign(c, d.affinity_agent, d.handshake_agent);
 	if (c->now.state != CONNECTION_HANDSHAKING)
 		connection_to(c, CONNECTION_HANDSHAKING);
 	connection_save_before_telling(c); /* law 2, as for each next epoch */

@@ -191,7 +191,7 @@ static int clear_in_taken(struct connection *c, const struct frame *f)
 static void clear_relay(struct connection *c)
 {
 	connection_to(c, CONNECTION_RELAYED);
-	connection_assign(c, link_agent(c->now.current.link));
+	connection_assign(c, link_agent(c->now.current.link), NO_AGENT);
 	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
 }
 

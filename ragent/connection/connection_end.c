@@ -155,8 +155,7 @@ static void end_tell_agents(struct connection *c, enum end_reason reason)
 		link_send(c->now.current.link, c->now.current.stream, FRAME_CLOSE, 0, &byte, 1);
 	connection_release_current(c);
 	connection_release_frozen(c);
-	connection_assign(c, NO_AGENT);
-	connection_handshake_at(c, NO_AGENT);
+	connection_assign(c, NO_AGENT, NO_AGENT);
 }
 
 static void end_drop_kept(struct connection *c)
@@ -261,8 +260,7 @@ void connection_let_go(struct connection *c)
 		return;
 	connection_forget_state(c);
 	connection_forget_partial(c);
-	connection_assign(c, NO_AGENT);
-	connection_handshake_at(c, NO_AGENT);
+	connection_assign(c, NO_AGENT, NO_AGENT);
 	end_close(c);
 	connection_report_move(
 		c, &(struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "this process is being replaced" });

@@ -70,7 +70,7 @@ static void loss_go_back_to_checkpoint(struct connection *c)
 static void loss_of_owner(struct connection *c)
 {
 	connection_release_frozen(c);
-	connection_assign(c, NO_AGENT);
+	connection_assign(c, NO_AGENT, NO_AGENT);
 	if (c->busy)
 		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	c->now.attempts = 0;

@@ -184,7 +184,7 @@ void connection_handed_to_rest(struct connection *c)
 	c->busy->frozen = c->now.current;
 	c->now.current = (struct place){ NULL, 0 };
 	connection_release_frozen(c);
-	connection_assign(c, NO_AGENT);
+	connection_assign(c, NO_AGENT, NO_AGENT);
 	counter_add(&c->home->counters.rested, 1);
 	connection_note_owner(c, NO_AGENT, OWNERSHIP_REST);
 	c->now.attempts = 0;

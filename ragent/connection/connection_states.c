@@ -214,16 +214,12 @@ static void states_reassign(struct connection *c, int16_t *place, int agent, enu
 	*place = (int16_t)agent;
 }
 
-void connection_assign(struct connection *c, int agent)
+void connection_assign(struct connection *c, int affinity, int handshake)
 {
-	states_reassign(c, &c->now.affinity_agent, agent, AGENT_CONNECTIONS);
-}
-
-void connection_handshake_at(struct connection *c, int agent)
-{
-	if (agent != NO_AGENT)
-		c->now.handshake_agent = (int16_t)agent;
-	states_reassign(c, &c->now.handshaking_at, agent, AGENT_HANDSHAKES);
+	if (handshake != NO_AGENT)
+		c->now.handshake_agent = (int16_t)handshake;
+	states_reassign(c, &c->now.affinity_agent, affinity, AGENT_CONNECTIONS);
+	states_reassign(c, &c->now.handshaking_at, handshake, AGENT_HANDSHAKES);
 }
 
 /* --- deadlines --- */

@@ -16,6 +16,6 @@ bool connection_shakes_hands(const struct connection *c);
 void connection_arm_deadline(struct connection *c);
 void connection_deadline_is_over(struct deadline *d); /* connection.deadline */
 
-/* Count it for @agent, and no longer for the agent before. NO_AGENT: for none. */
-void connection_assign(struct connection *c, int agent);
-void connection_handshake_at(struct connection *c, int agent);
+/* It counts in the connections of @affinity and in the handshakes of @handshake, and no longer in those of the agents
+ * before. NO_AGENT: of none. */
+void connection_assign(struct connection *c, int affinity, int handshake);

@@ -284,7 +284,7 @@ static int unpack_apply(struct parsed *p, int fd)
 
 static void unpack_count(struct connection *c)
 {
-	int agent = c->now.affinity_agent, handshake = c->now.handshaking_at;
+	const int affinity = c->now.affinity_agent, handshake = c->now.handshaking_at;
 
 	admission_bring(c->home->shared->admission);
 	connection_join(c);
@@ -292,9 +292,7 @@ static void unpack_count(struct connection *c)
 	counter_add(&c->home->counters.client_queued_bytes, c->now.queued - c->slot.bytes_written);
 	connection_weigh(c);
 	c->now.affinity_agent = c->now.handshaking_at = NO_AGENT;
-	connection_assign(c, agent);
-	if (handshake != NO_AGENT)
-		connection_handshake_at(c, handshake);
+	connection_assign(c, affinity, handshake);
 }
 
 int connection_unpack(
