@@ -353,7 +353,7 @@ void connection_adopted(struct connection *c)
 	bool is_usual = c->now.cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->now.cause == CSSL__CAUSE__CAUSE_WAKE;
 	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
 
-	connection_release_frozen(c);
+	connection_release_frozen(c, FROZEN_HEARS);
 	counter_add(&c->home->counters.adopted, 1);
 	c->now.attempts = 0;
 	c->now.moves++;

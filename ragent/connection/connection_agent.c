@@ -360,7 +360,7 @@ static int agent_hear(struct connection *c, struct link *l, const struct frame *
 	if (!is_heard && (l != c->now.current.link || f->stream != c->now.current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
 		if (f->type == FRAME_END && c->busy && l == c->busy->frozen.link && f->stream == c->busy->frozen.stream)
-			connection_forget_frozen(c); /* the owner before cannot take it back any more */
+			connection_release_frozen(c, FROZEN_HEARS_NOTHING); /* it cannot take it back any more */
 		return 0;
 	}
 	if (c->busy && c->busy->again.next && connection_had_frame(c, f))

@@ -154,7 +154,7 @@ static void end_tell_agents(struct connection *c, enum end_reason reason)
 	if (c->now.current.link)
 		link_send(c->now.current.link, c->now.current.stream, FRAME_CLOSE, 0, &byte, 1);
 	connection_release_current(c);
-	connection_release_frozen(c);
+	connection_release_frozen(c, FROZEN_HEARS);
 	connection_assign(c, NO_AGENT, NO_AGENT);
 }
 
@@ -250,7 +250,7 @@ void connection_end_if_broken(struct connection *c)
 void connection_forget_state(struct connection *c)
 {
 	connection_release_current(c);
-	connection_forget_frozen(c);
+	connection_release_frozen(c, FROZEN_HEARS_NOTHING);
 	end_drop_kept(c);
 }
 

@@ -69,7 +69,7 @@ static void loss_go_back_to_checkpoint(struct connection *c)
 /* Until another agent adopts it, or until the client's next record. */
 static void loss_of_owner(struct connection *c)
 {
-	connection_release_frozen(c);
+	connection_release_frozen(c, FROZEN_HEARS);
 	connection_assign(c, NO_AGENT, NO_AGENT);
 	if (c->busy)
 		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;

@@ -183,7 +183,7 @@ void connection_handed_to_rest(struct connection *c)
 	link_wait_cancel(&c->busy->waiter);
 	c->busy->frozen = c->now.current;
 	c->now.current = (struct place){ NULL, 0 };
-	connection_release_frozen(c);
+	connection_release_frozen(c, FROZEN_HEARS);
 	connection_assign(c, NO_AGENT, NO_AGENT);
 	counter_add(&c->home->counters.rested, 1);
 	connection_note_owner(c, NO_AGENT, OWNERSHIP_REST);

@@ -42,17 +42,15 @@ void connection_release_current(struct connection *c)
 	stream_leave(c, &c->now.current);
 }
 
-void connection_forget_frozen(struct connection *c)
+void connection_release_frozen(struct connection *c, enum frozen_hears hears)
 {
-	if (c->busy)
-		stream_leave(c, &c->busy->frozen);
-}
+	struct place *frozen = c->busy ? &c->busy->frozen : NULL;
 
-void connection_release_frozen(struct connection *c)
-{
-	if (c->busy && c->busy->frozen.link)
-		link_send(c->busy->frozen.link, c->busy->frozen.stream, FRAME_DETACH, 0, NULL, 0);
-	connection_forget_frozen(c);
+	if (!frozen || !frozen->link)
+		return;
+	if (hears == FROZEN_HEARS)
+		link_send(frozen->link, frozen->stream, FRAME_DETACH, 0, NULL, 0);
+	stream_leave(c, frozen);
 }
 
 bool connection_lose_stream(struct connection *c, const struct link *l, uint32_t stream)

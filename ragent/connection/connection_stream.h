@@ -18,9 +18,9 @@ struct stream_name connection_stream_name(const struct connection *c);
 void connection_release_current(struct connection *c);
 /* This stream is gone with its link. true: it was the current one. */
 bool connection_lose_stream(struct connection *c, const struct link *l, uint32_t stream);
-/* Release that of the owner who froze it, with a DETACH or without. */
-void connection_release_frozen(struct connection *c);
-void connection_forget_frozen(struct connection *c);
+/* Release that of the owner who froze it, if there is one; HEARS: by a DETACH. */
+enum frozen_hears { FROZEN_HEARS, FROZEN_HEARS_NOTHING };
+void connection_release_frozen(struct connection *c, enum frozen_hears hears);
 
 /* --- to its agent --- */
 
