@@ -121,16 +121,15 @@ struct move_order {
 };
 
 struct move_wish {
-	int target;
-	Cssl__Cause cause;    /* MOVE or DRAIN: the latter may end at another agent than @target */
+	int target;           /* NO_AGENT: to rest */
+	Cssl__Cause cause;    /* of a move: MOVE or DRAIN, which may end at another agent than @target */
 	uint32_t deadline_ms; /* how long the owner may wait for a checkpoint if it cannot pass its backend connection;
 				 0: not at all */
 };
 
 /* Move the connection to another agent; or let it rest: no agent owns it until its next record. Calls @order->done
  * exactly once, maybe before it returns. */
-void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order);
-void connection_order_rest(struct connection *c, struct move_order *order);
+void connection_order(struct connection *c, const struct move_wish *wish, struct move_order *order);
 
 /* 1: it has a settled owner that may give it up. Else 0. */
 bool connection_may_move(const struct connection *c);

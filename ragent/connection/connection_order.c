@@ -76,13 +76,6 @@ static const char *order_cannot_leave(const struct connection *c)
 	return NULL;
 }
 
-static const char *order_cannot_move(const struct connection *c, int target)
-{
-	const char *why = order_cannot_leave(c);
-
-	return !why && link_agent(c->now.current.link) == target ? "the agent owns it already" : why;
-}
-
 bool connection_may_move(const struct connection *c)
 {
 	return !order_cannot_leave(c);
@@ -93,6 +86,15 @@ bool connection_may_rest(const struct connection *c)
 	return connection_may_move(c) && connection_is_answered(c) && c->now.tail == TAIL_NONE &&
 	       !c->now.position.now.read_closed && c->now.server_side == SERVER_OPEN &&
 	       connection_service(c)->rest == SERVICE_MAY_REST;
+}
+
+static const char *order_cannot_go_to(const struct connection *c, int target)
+{
+	const char *why = order_cannot_leave(c);
+
+	if (!why && target == NO_AGENT && !connection_may_rest(c))
+		return "it is not at a checkpoint of its service";
+	return !why && target == link_agent(c->now.current.link) ? "the agent owns it already" : why;
 }
 
 void connection_report_move(struct connection *c, const struct move_result *r)
@@ -138,38 +140,29 @@ static void order_ask_owner(struct connection *c, const struct move_wish *wish, 
 	c->now.move_target = (int16_t)wish->target;
 	connection_owner_goes(c);
 	c->busy->move_limit_ms = wish->deadline_ms;
-	c->now.cause = (uint8_t)wish->cause;
+	c->now.cause = (uint8_t)(wish->target == NO_AGENT ? CSSL__CAUSE__CAUSE_REST : wish->cause);
 	connection_to(c, CONNECTION_MOVING);
 	order_say(c, wish->deadline_ms);
 	connection_save_if_changed(c);
 }
 
-void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
+static bool order_finds(struct connection *c, int target)
 {
-	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = order_cannot_move(c, wish->target) };
+	return target == NO_AGENT ||
+	       (agents_take_new(connection_agents(c), target) && links_choose(&c->home->links, target, &c->id));
+}
+
+void connection_order(struct connection *c, const struct move_wish *wish, struct move_order *order)
+{
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = order_cannot_go_to(c, wish->target) };
 
 	counter_add(&c->home->counters.moves_asked, 1);
-	if (!r.reason && (!agents_take_new(connection_agents(c), wish->target) ||
-				 !links_choose(&c->home->links, wish->target, &c->id)))
+	if (!r.reason && !order_finds(c, wish->target))
 		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
 	if (r.reason)
 		order_refuse(c, order, &r);
 	else
 		order_ask_owner(c, wish, order);
-}
-
-void connection_order_rest(struct connection *c, struct move_order *order)
-{
-	static const struct move_wish to_rest = { .target = NO_AGENT, .cause = CSSL__CAUSE__CAUSE_REST };
-	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = order_cannot_leave(c) };
-
-	counter_add(&c->home->counters.moves_asked, 1);
-	if (!r.reason && !connection_may_rest(c))
-		r.reason = "it is not at a checkpoint of its service";
-	if (r.reason)
-		order_refuse(c, order, &r);
-	else
-		order_ask_owner(c, &to_rest, order);
 }
 
 /* --- the answer --- */

@@ -55,10 +55,15 @@ static void mover_on_done(struct move_order *o, const struct move_result *r)
 		counter_add(&m->home->counters.rebalanced, 1);
 }
 
-static struct move_order *mover_order_of(struct mover *m, enum mover_purpose purpose)
+static void mover_order(struct mover *m, struct connection *c, const struct move_wish *wish, enum mover_purpose purpose)
 {
 	m->orders[purpose].under_way++;
-	return &m->orders[purpose].order;
+	connection_order(c, wish, &m->orders[purpose].order);
+}
+
+static void mover_order_rest(struct mover *m, struct connection *c, enum mover_purpose purpose)
+{
+	mover_order(m, c, &(struct move_wish){ .target = NO_AGENT }, purpose);
 }
 
 static bool mover_is_full(const struct mover *m)
@@ -111,7 +116,7 @@ static enum visit mover_drain_one(struct mover *m, struct connection *c, int age
 	if (mover_is_full(m))
 		return VISIT_FULL;
 	if (m->pass % 2 && connection_may_rest(c)) { /* a connection whose rest was refused is moved in the next pass */
-		connection_order_rest(c, mover_order_of(m, MOVER_DRAIN));
+		mover_order_rest(m, c, MOVER_DRAIN);
 		return VISIT_NEXT;
 	}
 	wish.target = dispatch_owner(&c->home->links, c->front, &c->endpoints.client, agent);
@@ -119,7 +124,7 @@ static enum visit mover_drain_one(struct mover *m, struct connection *c, int age
 		return VISIT_NEXT;
 	if (m->pass > 1)
 		wish.deadline_ms = (uint32_t)left_ms;
-	connection_order_move(c, &wish, mover_order_of(m, m->pass > 1 ? MOVER_DRAIN_PATIENT : MOVER_DRAIN));
+	mover_order(m, c, &wish, m->pass > 1 ? MOVER_DRAIN_PATIENT : MOVER_DRAIN);
 	return VISIT_NEXT;
 }
 
@@ -191,13 +196,9 @@ static enum visit rebalance_one(struct mover *m, struct connection *c, int owner
 		return VISIT_FULL;
 	m->tokens--;
 	m->misplaced++;
-	if (connection_may_rest(c)) {
-		connection_order_rest(
-			c, mover_order_of(m, MOVER_REBALANCE)); /* its next record wakes it at its agent */
-		return VISIT_NEXT;
-	}
-	connection_order_move(c, &(struct move_wish){ .target = home, .cause = CSSL__CAUSE__CAUSE_MOVE },
-		mover_order_of(m, MOVER_REBALANCE));
+	if (connection_may_rest(c)) /* its next record wakes it at its agent */
+		home = NO_AGENT;
+	mover_order(m, c, &(struct move_wish){ .target = home, .cause = CSSL__CAUSE__CAUSE_MOVE }, MOVER_REBALANCE);
 	return VISIT_NEXT;
 }
 
@@ -289,7 +290,7 @@ bool mover_rest(struct mover *m, struct connection *c)
 {
 	if (mover_is_full(m))
 		return true;
-	connection_order_rest(c, mover_order_of(m, MOVER_REST));
+	mover_order_rest(m, c, MOVER_REST);
 	return false;
 }
 

@@ -131,10 +131,7 @@ static void ask_move(struct gather_part *p)
 	}
 	part->order.done = on_moved;
 	part->part = p;
-	if (s->target == NO_AGENT)
-		connection_order_rest(c, &part->order);
-	else
-		connection_order_move(c, &wish, &part->order);
+	connection_order(c, &wish, &part->order);
 }
 
 static void answer_moved(const struct selection *s, const struct move_result *r)

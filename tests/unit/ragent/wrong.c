@@ -48,7 +48,7 @@ void make_resting(struct live_connection *l)
 {
 	order.done = on_moved;
 	connection_keep(l, "sf", 1);
-	connection_order_rest(connection_newest(), &order);
+	connection_order(connection_newest(), &(struct move_wish){ .target = NO_AGENT }, &order);
 	free(frame_at(l->agent, FRAME_MOVE));
 	live_say(l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy at rest");
 	wait_until(connection_newest()->now.state == CONNECTION_RESTING && !connection_newest()->busy);
@@ -59,7 +59,7 @@ void make_adopting(struct live_connection *l)
 	order.done = on_moved;
 	connection_keep(l, "sf", 1);
 	const int target = (l->agent + 1) % AGENTS;
-	connection_order_move(connection_newest(),
+	connection_order(connection_newest(),
 		&(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE, .deadline_ms = 5000 }, &order);
 	free(frame_at(l->agent, FRAME_MOVE));
 	live_say(l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_PASSED, "copy 2");

@@ -148,7 +148,7 @@ START_TEST(it_can_be_moved)
 	begin_compact(SOON);
 	const int target = (l.agent + 1) % AGENTS;
 	moves_answered = 0;
-	connection_order_move(
+	connection_order(
 		connection_only(), &(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE }, &order);
 	free(frame_at(l.agent, FRAME_MOVE));
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
@@ -168,7 +168,7 @@ START_TEST(it_can_be_sent_to_rest)
 	begin_compact(SOON);
 	moves_answered = 0;
 	ck_assert(connection_may_rest(connection_only()));
-	connection_order_rest(connection_only(), &order);
+	connection_order(connection_only(), &(struct move_wish){ .target = NO_AGENT }, &order);
 	free(frame_at(l.agent, FRAME_MOVE));
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
 	wait_until(moves_answered == 1 && connection_only()->now.state == CONNECTION_RESTING);

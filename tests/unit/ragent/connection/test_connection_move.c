@@ -28,8 +28,8 @@ static void move_to(int target)
 {
 	memset(&moved, 0, sizeof moved);
 	moved.order.done = on_moved;
-	connection_order_move(connection_only(),
-		&(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE }, &moved.order);
+	connection_order(connection_only(), &(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE },
+		&moved.order);
 }
 
 static void refuse(Cssl__LinkRefused__Reason reason)

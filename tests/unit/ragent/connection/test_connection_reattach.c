@@ -32,7 +32,7 @@ static int begin_move(void)
 
 	memset(&moved, 0, sizeof moved);
 	moved.order.done = on_moved;
-	connection_order_move(connection_only(),
+	connection_order(connection_only(),
 		&(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE, .deadline_ms = 5000 },
 		&moved.order);
 	return target;
@@ -248,7 +248,7 @@ START_TEST(an_order_to_rest_that_was_lost_is_said_again_and_is_one_to_rest)
 	begin();
 	memset(&moved, 0, sizeof moved);
 	moved.order.done = on_moved;
-	connection_order_rest(connection_only(), &moved.order);
+	connection_order(connection_only(), &(struct move_wish){ .target = NO_AGENT }, &moved.order);
 	order_taken(&deadline_ms);
 	break_link();
 	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);

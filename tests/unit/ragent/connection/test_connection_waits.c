@@ -184,7 +184,7 @@ START_TEST(what_waited_wakes_it)
 	struct move_order order = { .done = on_rested };
 
 	begin_waiting();
-	connection_order_rest(connection_only(), &order);
+	connection_order(connection_only(), &(struct move_wish){ .target = NO_AGENT }, &order);
 	free(frame_at(l.agent, FRAME_MOVE));
 	say_more();
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");

@@ -156,7 +156,7 @@ static void begin_rest(void)
 	dispatcher_start(&outlives);
 	connection_keep(&l, "sf", 1);
 	order.done = on_moved;
-	connection_order_rest(c(), &order);
+	connection_order(c(), &(struct move_wish){ .target = NO_AGENT }, &order);
 	free(frame_at(l.agent, FRAME_MOVE));
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy at rest");
 	wait_until(c()->now.state == CONNECTION_RESTING && !c()->busy);
@@ -202,7 +202,7 @@ START_TEST(one_that_had_to_move_is_told_so_after_each_death)
 	connection_keep(&l, "sf", 1);
 	const int target = (l.agent + 1) % AGENTS;
 	order.done = on_moved;
-	connection_order_move(c(),
+	connection_order(c(),
 		&(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE, .deadline_ms = 5000 }, &order);
 	for (unsigned deaths = 0; deaths < 2; deaths++) {
 		free(frame_at(l.agent, FRAME_MOVE));
