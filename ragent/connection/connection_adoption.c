@@ -134,12 +134,6 @@ static void adoption_begin(struct connection *c, struct link *l)
 		adoption_ask(c, l, (uint16_t)(c->now.epoch + raised), ADOPTER_ASKED_ONCE);
 }
 
-void connection_adopt_again(struct connection *c, struct link *l)
-{
-	counter_add(&c->home->counters.adopts_repeated, 1);
-	adoption_ask(c, l, c->now.epoch, ADOPTER_ASKED_AGAIN);
-}
-
 /* The link on which it should continue: @wanted, or another one if that agent is not available. NULL: none. */
 struct link *connection_find_adopter(struct connection *c, int wanted, int except)
 {
@@ -161,11 +155,6 @@ static void adoption_wake_in(struct connection *c, uint64_t in_ms)
 		connection_set_deadline(c, in_ms);
 	else
 		connection_end(c, END_NO_AGENT, END_RESET);
-}
-
-static void adoption_wake_later(struct connection *c)
-{
-	adoption_wake_in(c, WAKE_RETRY_MS);
 }
 
 void connection_wake_in_turn(struct connection *c)
@@ -203,7 +192,7 @@ static void adoption_wake_except(struct connection *c, int except)
 	if (l)
 		adoption_begin(c, l);
 	else
-		adoption_wake_later(c);
+		adoption_wake_in(c, WAKE_RETRY_MS);
 }
 
 void connection_wake(struct connection *c)
@@ -254,19 +243,32 @@ static bool adoption_is_to_rest(const struct connection *c)
 		       (c->now.state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE));
 }
 
+static void adoption_rest(struct connection *c, int from)
+{
+	counter_add(&c->home->counters.rested, 1);
+	connection_to_rest(c, OWNERSHIP_REST,
+		&(struct move_result){ .outcome = MOVE_DONE, .from = from, .to = NO_AGENT, .epoch = c->now.epoch });
+	if (connection_needs_owner(c)) /* a record came while the owner froze it */
+		connection_wake(c);
+	else if (c->now.tail == TAIL_FIN)
+		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
+	else
+		connection_drain_if_idle(c);
+}
+
 void connection_hand_over(struct connection *c)
 {
 	int from = link_agent(c->now.current.link);
 	struct link *l;
 
-	if (adoption_is_to_rest(c)) {
-		connection_handed_to_rest(c);
-		return;
-	}
 	/* not ended yet: if no agent adopts it, this one gets it back, under the next epoch (law 2) */
 	c->busy->frozen = c->now.current;
 	c->now.current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->busy->waiter);
+	if (adoption_is_to_rest(c)) {
+		adoption_rest(c, from);
+		return;
+	}
 	c->now.attempts = 0;
 	const bool was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->now.move_target != NO_AGENT;
 	if (c->now.state == CONNECTION_MOVING || was_sent_late) {
@@ -294,13 +296,29 @@ static bool adoption_may_try_later(const struct connection *c, Cssl__LinkRefused
 	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
 }
 
+/* SSL_ID may have been lost with the link or the process. Then its agent is no owner, and can be asked again. If it was
+ * one, it knows that epoch and refuses (law 2). */
+static void adoption_not_reattached(struct connection *c, struct link *l)
+{
+	if (c->busy->resumes != CONNECTION_ADOPTING) {
+		connection_reattach_failed(c);
+		return;
+	}
+	counter_add(&c->home->counters.adopts_repeated, 1);
+	adoption_ask(c, l, c->now.epoch, ADOPTER_ASKED_AGAIN);
+}
+
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	struct link *refused = c->now.current.link;
 	int refused_by = link_agent(refused);
 
-	counter_add(&c->home->counters.adopts_refused, 1);
 	connection_release_current(c);
+	if (c->now.state == CONNECTION_REATTACHING) {
+		adoption_not_reattached(c, refused);
+		return;
+	}
+	counter_add(&c->home->counters.adopts_refused, 1);
 	if (c->busy->asked == ADOPTER_ASKED_AGAIN) { /* law 2: it may have been the owner, and forgot the stream */
 		connection_reattach_failed(c);
 		return;
@@ -317,7 +335,7 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 	} else if (adoption_may_try_later(c, reason)) {
 		connection_assign(c, NO_AGENT, NO_AGENT);
 		connection_to(c, CONNECTION_RESTING);
-		adoption_wake_later(c);
+		adoption_wake_in(c, WAKE_RETRY_MS);
 	} else {
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 	}

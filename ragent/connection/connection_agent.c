@@ -272,7 +272,7 @@ static int agent_in_refused(struct connection *c, const struct frame *f, const v
 		agents_name(c->home->shared->agents, link_agent(c->now.current.link)),
 		connection_state_name(c->now.state), link_refusal_name(refused->reason), refused->detail);
 	switch ((enum connection_state)c->now.state) {
-	case CONNECTION_REATTACHING: connection_reattach_refused(c); break;
+	case CONNECTION_REATTACHING:
 	case CONNECTION_ADOPTING: connection_adopt_refused(c, refused->reason); break;
 	case CONNECTION_HANDSHAKING: connection_open_refused(c, refused->reason); break;
 	default: connection_order_refused(c, refused->order, refused->detail); break;

@@ -69,18 +69,10 @@ static void loss_go_back_to_checkpoint(struct connection *c)
 /* Until another agent adopts it, or until the client's next record. */
 static void loss_of_owner(struct connection *c)
 {
-	connection_release_frozen(c, FROZEN_HEARS);
-	connection_assign(c, NO_AGENT, NO_AGENT);
-	if (c->busy)
-		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	c->now.attempts = 0;
-	c->now.cause = CSSL__CAUSE__CAUSE_TAKEOVER;
-	c->now.backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	loss_go_back_to_checkpoint(c);
 	connection_owe_queued(c);
-	connection_note_owner(c, NO_AGENT, OWNERSHIP_TAKEOVER);
-	connection_to(c, CONNECTION_RESTING);
-	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "its owner was lost" });
+	connection_to_rest(c, OWNERSHIP_TAKEOVER,
+		&(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "its owner was lost" });
 }
 
 static void loss_stay_at_rest(struct connection *c)
@@ -304,19 +296,6 @@ void connection_reattach_failed(struct connection *c)
 		loss_take_over(c, c->now.account.stream.agent, PEER_FATE_UNKNOWN);
 	}
 	connection_save_if_changed(c);
-}
-
-/* SSL_ID may have been lost with the link or the process. Then its agent is no owner, and can be asked again. If it was
- * one, it knows that epoch and refuses (law 2). */
-void connection_reattach_refused(struct connection *c)
-{
-	struct link *l = c->now.current.link;
-
-	connection_release_current(c);
-	if (c->busy->resumes == CONNECTION_ADOPTING)
-		connection_adopt_again(c, l);
-	else
-		connection_reattach_failed(c);
 }
 
 static bool reattach_is_under_way(const struct connection *c)

@@ -167,31 +167,18 @@ void connection_order(struct connection *c, const struct move_wish *wish, struct
 
 /* --- the answer --- */
 
-void connection_handed_to_rest(struct connection *c)
+void connection_to_rest(struct connection *c, enum ownership_cause why, const struct move_result *r)
 {
-	const struct move_result rested = {
-		.outcome = MOVE_DONE, .from = link_agent(c->now.current.link), .to = NO_AGENT, .epoch = c->now.epoch
-	};
-
-	link_wait_cancel(&c->busy->waiter);
-	c->busy->frozen = c->now.current;
-	c->now.current = (struct place){ NULL, 0 };
 	connection_release_frozen(c, FROZEN_HEARS);
 	connection_assign(c, NO_AGENT, NO_AGENT);
-	counter_add(&c->home->counters.rested, 1);
-	connection_note_owner(c, NO_AGENT, OWNERSHIP_REST);
+	connection_note_owner(c, NO_AGENT, why);
+	if (c->busy)
+		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	c->now.attempts = 0;
-	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	c->now.cause = CSSL__CAUSE__CAUSE_WAKE;
+	c->now.cause = why == OWNERSHIP_REST ? CSSL__CAUSE__CAUSE_WAKE : CSSL__CAUSE__CAUSE_TAKEOVER;
 	c->now.backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	connection_to(c, CONNECTION_RESTING);
-	connection_report_move(c, &rested);
-	if (connection_needs_owner(c)) /* a record came while the owner froze it */
-		connection_wake(c);
-	else if (c->now.tail == TAIL_FIN)
-		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
-	else
-		connection_drain_if_idle(c);
+	connection_report_move(c, r);
 }
 
 void connection_owner_keeps(struct connection *c, const char *why)

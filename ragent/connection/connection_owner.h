@@ -26,10 +26,9 @@ void connection_adopt_lost(struct connection *c, int lost);
 void connection_wake(struct connection *c);
 /* The same, when its turn comes among the connections of lost owners. */
 void connection_wake_in_turn(struct connection *c);
-/* The same ownership once more: its agent may not have heard of it. */
-void connection_adopt_again(struct connection *c, struct link *l);
 
 void connection_adopted(struct connection *c);
+/* ADOPTING, REATTACHING: its agent does not have it. */
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 
 /* The link on which it should continue: to @wanted; if that agent is not available, to another one, but not to
@@ -48,9 +47,9 @@ static inline void connection_owner_goes(struct connection *c)
 /* @agent owns it; NO_AGENT: nobody. Returns how long, in us, no agent owned it; 0 for the first owner, and for one that
  * was lost. */
 uint64_t connection_note_owner(struct connection *c, int agent, enum ownership_cause cause);
+/* No agent owns it until its next record, or until another one adopts it. @why: REST or TAKEOVER; @r: of its order. */
+void connection_to_rest(struct connection *c, enum ownership_cause why, const struct move_result *r);
 
-/* HANDED_OFF came for a rest: no agent owns it now. */
-void connection_handed_to_rest(struct connection *c);
 /* REFUSED of order number @order; 0: its owner does not tell. */
 void connection_order_refused(struct connection *c, uint32_t order, const char *why);
 /* MOVING: its owner has the order or not, and keeps it, for the reason @why. */
@@ -69,5 +68,4 @@ void connection_reattach_anew(struct connection_home *home);
 /* REATTACHED: its owner has it. A handler of frames; this one has no message. */
 int connection_in_reattached(struct connection *c, const struct frame *f, const void *message);
 /* REATTACHING: its owner does not have it any more, or does not answer. This may end it. */
-void connection_reattach_refused(struct connection *c);
 void connection_reattach_failed(struct connection *c);
