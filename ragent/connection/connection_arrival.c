@@ -7,6 +7,7 @@
 #include "net/points/fault.h"
 #include "net/socket/discard.h"
 #include "proto/error.h"
+#include "proto/first_bytes.h"
 #include "ragent/connection/connection_clear.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_end.h"
@@ -281,13 +282,16 @@ void connection_header_is_over(struct connection *c)
 	arrival_is_known(c);
 }
 
-/* A client that speaks another protocol is told so, if there are words for that. */
+/* A client that speaks another protocol is told so, if there are words for that. But one that goes on in clear behind
+ * STARTTLS gets no answer in clear. */
 static void arrival_end_unless_tls(struct connection *c, enum first_bytes what)
 {
 	size_t len;
 
-	if (connection_clear_goes_on(c, what))
+	if (c->busy->preamble && first_bytes_is_text(what)) {
+		connection_clear_reset_injected(c);
 		return;
+	}
 	const void *answer = first_bytes_answer(what, &len);
 	connection_end_saying(c, first_bytes_reason(what), answer, len);
 }

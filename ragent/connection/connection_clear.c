@@ -91,14 +91,6 @@ void connection_clear_pump(struct connection *c)
 	}
 }
 
-void connection_clear_fin(struct connection *c)
-{
-	if (preamble_of(c)->now.said == PREAMBLE_NOTHING)
-		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
-	else
-		connection_clear_pump(c);
-}
-
 /* --- to the client --- */
 
 /* 0; 1: the connection was ended. */
@@ -116,7 +108,7 @@ static bool clear_is_injected(const struct connection *c)
 	return kept_len(&c->busy->kept) > 0 || stream_has_unread(&c->busy->client);
 }
 
-static void clear_reset_injected(struct connection *c)
+void connection_clear_reset_injected(struct connection *c)
 {
 	char text[ADDRESS_TEXT_MAX];
 
@@ -153,7 +145,7 @@ static int clear_in_starttls(struct connection *c, const struct frame *f)
 	if (c->now.tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (clear_is_injected(c))
-		clear_reset_injected(c);
+		connection_clear_reset_injected(c);
 	else if (clear_say(c, f) == 0)
 		clear_is_over(c);
 	return 0;
@@ -188,18 +180,13 @@ static int clear_in_taken(struct connection *c, const struct frame *f)
 }
 
 /* Unlike a preamble, a mail is a load that lasts, so the policies count it. */
-static void clear_relay(struct connection *c)
-{
-	connection_to(c, CONNECTION_RELAYED);
-	connection_assign(c, link_agent(c->now.current.link), NO_AGENT);
-	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
-}
-
 static int clear_in_relayed(struct connection *c, const struct frame *f)
 {
 	if (c->now.state != CONNECTION_PREAMBLE || preamble_of(c)->now.said == PREAMBLE_NOTHING)
 		return CSSL_E_STATE;
-	clear_relay(c);
+	connection_to(c, CONNECTION_RELAYED);
+	connection_assign(c, link_agent(c->now.current.link), NO_AGENT);
+	handshake_limit_leave(c->home->preambles, &preamble_of(c)->place);
 	connection_clear_pump(c);
 	return 0;
 }
@@ -224,25 +211,4 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 	case FRAME_REFUSED: return clear_in_refused(c, f);
 	default: return CSSL_E_STATE;
 	}
-}
-
-/* --- behind STARTTLS --- */
-
-/* The client cannot have heard the answer to STARTTLS that is not written yet. So what it has sent was injected. */
-bool connection_clear_hello_is_injected(struct connection *c)
-{
-	if (c->now.state != CONNECTION_HELLO || !c->busy->preamble || c->now.queued == c->slot.bytes_written ||
-		!stream_has_unread(&c->busy->client))
-		return false;
-	clear_reset_injected(c);
-	return true;
-}
-
-/* 1: no TLS began although it had to. The peer sends something in clear, and gets no answer in clear. */
-bool connection_clear_goes_on(struct connection *c, enum first_bytes what)
-{
-	if (!c->busy->preamble || !first_bytes_is_text(what))
-		return false;
-	clear_reset_injected(c);
-	return true;
 }

@@ -301,14 +301,22 @@ static size_t client_on_data(struct stream *s, uint8_t *data, size_t len)
 
 /* --- its end, and what it took --- */
 
+/* Nobody else has to hear that its client goes. */
+static bool client_may_go(const struct connection *c)
+{
+	switch ((enum connection_state)c->now.state) {
+	case CONNECTION_PREAMBLE:
+	case CONNECTION_RELAYED: return c->busy->preamble->now.said == PREAMBLE_NOTHING;
+	case CONNECTION_RESTING: return !connection_needs_owner(c);
+	default: return c->now.state <= CONNECTION_WAITING;
+	}
+}
+
 static void client_on_fin(struct connection *c)
 {
 	if (c->now.tail == TAIL_NONE)
 		c->now.tail = TAIL_FIN;
-	if (connection_speaks_clear(c))
-		connection_clear_fin(c);
-	else if (c->now.state <= CONNECTION_WAITING ||
-		 (c->now.state == CONNECTION_RESTING && !connection_needs_owner(c)))
+	if (client_may_go(c))
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (c->now.state == CONNECTION_LINGERING)
 		connection_linger(c);

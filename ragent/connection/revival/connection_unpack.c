@@ -320,12 +320,21 @@ int connection_unpack(
 	return r;
 }
 
+/* The client cannot have heard the answer to STARTTLS that is not written yet. So what it has sent was injected. */
+static bool unpack_hello_is_injected(const struct connection *c)
+{
+	return c->now.state == CONNECTION_HELLO && c->busy->preamble && c->now.queued != c->slot.bytes_written &&
+	       stream_has_unread(&c->busy->client);
+}
+
 void connection_go_on(struct connection *c)
 {
 	connection_arm_deadline(c);
 	connection_shut_if_due(c);
-	if (connection_clear_hello_is_injected(c))
+	if (unpack_hello_is_injected(c)) {
+		connection_clear_reset_injected(c);
 		return;
+	}
 	connection_begin_reading(c);
 	if (!connection_speaks_clear(c))
 		connection_resume_reading(c); /* the process before did not read while its client had to wait */
