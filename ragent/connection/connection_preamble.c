@@ -31,7 +31,8 @@ static bool preamble_is_amid_reply(const struct connection *c)
 	       (c->busy->preamble->now.said == PREAMBLE_PART_OF_REPLY || connection_lacks_bytes(c));
 }
 
-void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words)
+/* By a reply of RAgent between two replies of the agent; if that is impossible, by a reset. */
+static void preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words)
 {
 	uint8_t reply[SMTP_PREAMBLE_REPLY_MAX];
 	struct wire_writer w = wire_writer(reply, sizeof reply);
@@ -62,8 +63,8 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 	struct preamble *p = c->busy->preamble;
 	uint8_t byte = (uint8_t)reason;
 
-	if (!c->now.current.link) {
-		connection_preamble_end(c, reason, SMTP_OWN_SHUTTING_DOWN);
+	if (!c->now.current.link || reason == END_DRAIN_TIMEOUT) { /* its agent has had its time */
+		preamble_end(c, reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
 	if (preamble_was_told(p, reason)) {
@@ -109,7 +110,7 @@ static void preamble_wait_for_agent(struct connection *c)
 		p->now.wait_began_ms = now_ms;
 	c->now.attempts = 0;
 	if (now_ms - p->now.wait_began_ms >= connection_limits(c)->agent_wait_ms)
-		connection_preamble_end(c, END_NO_AGENT, SMTP_OWN_OVERLOADED);
+		preamble_end(c, END_NO_AGENT, SMTP_OWN_OVERLOADED);
 	else
 		connection_arm_deadline(c);
 }
@@ -150,7 +151,7 @@ void connection_preamble_open(struct connection *c, int except)
 static void preamble_refuse(struct connection *c, counter *which)
 {
 	counter_add(which, 1);
-	connection_preamble_end(c, END_LIMIT_PREAMBLES, SMTP_OWN_TOO_MANY_CONNECTIONS);
+	preamble_end(c, END_LIMIT_PREAMBLES, SMTP_OWN_TOO_MANY_CONNECTIONS);
 }
 
 static bool preamble_enter(struct connection *c)
@@ -200,7 +201,7 @@ void connection_preamble_on_deadline(struct connection *c)
 	if (!c->now.current.link && preamble_left_ms(c, c->front->conf->smtp.preamble_timeout_ms) > 0)
 		connection_preamble_open(c, NO_AGENT);
 	else
-		connection_preamble_end(c, END_PREAMBLE_TIMEOUT, SMTP_OWN_TIMED_OUT);
+		preamble_end(c, END_PREAMBLE_TIMEOUT, SMTP_OWN_TIMED_OUT);
 }
 
 void connection_preamble_lost(struct connection *c, int agent)
@@ -213,7 +214,7 @@ void connection_preamble_lost(struct connection *c, int agent)
 	counter_add(&c->home->counters.preambles_lost, 1);
 	log_paced(LOG_INFO, &c->id, "preamble lost", "agent=%s state=%s", agents_name(connection_agents(c), agent),
 		connection_state_name(c->now.state));
-	connection_preamble_end(c, END_AGENT_LOST, SMTP_OWN_SHUTTING_DOWN);
+	preamble_end(c, END_AGENT_LOST, SMTP_OWN_SHUTTING_DOWN);
 }
 
 /* --- its agent is asked to go on with it --- */

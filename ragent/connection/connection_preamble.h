@@ -4,7 +4,6 @@
 #pragma once
 
 #include "ragent/connection/connection_body.h"
-#include "smtp/reply_write.h"
 
 /* The replies that the client has got. RAgent itself may send one between two replies, but never inside one. */
 enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };
@@ -41,10 +40,8 @@ void connection_preamble_lost(struct connection *c, int agent);
 /* Its agent has it still: PREAMBLE, RELAYED. */
 void connection_preamble_goes_on(struct connection *c);
 
-/* Ask its agent to end it between two replies. */
+/* Ask its agent to end it between two replies; at the end of a drain RAgent does so itself. */
 void connection_preamble_finish(struct connection *c, enum end_reason reason);
-/* End it by a reply of RAgent between two replies of the agent; if that is impossible, by a reset. */
-void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words);
 /* Ends the preamble, if there is one. It must have a busy part. */
 void connection_preamble_drop(struct connection *c);
 

@@ -6,7 +6,7 @@
 
 #include "net/memory/container_of.h"
 #include "net/report/log.h"
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_body.h"
 #include "ragent/dispatch/dispatch.h"
 
 #define TURN_MS             10u
@@ -78,17 +78,10 @@ static bool mover_is_full(const struct mover *m)
 /* The time is over. A connection on its way between agents still arrives somewhere. */
 static enum visit mover_end_one(struct connection *c, struct drain *drain)
 {
-	enum connection_state state = connection_state(c);
-
-	if (connection_speaks_clear(c)) {
+	if (connection_speaks_clear(c) || c->now.state == CONNECTION_OWNED || c->now.state == CONNECTION_HANDSHAKING) {
 		drain_note_ended(drain);
-		connection_preamble_end(c, END_DRAIN_TIMEOUT, SMTP_OWN_SHUTTING_DOWN);
-		return VISIT_NEXT;
+		connection_send_finish(c, END_DRAIN_TIMEOUT);
 	}
-	if (state != CONNECTION_OWNED && state != CONNECTION_HANDSHAKING)
-		return VISIT_NEXT;
-	drain_note_ended(drain);
-	connection_send_finish(c, END_DRAIN_TIMEOUT);
 	return VISIT_NEXT;
 }
 
@@ -96,7 +89,7 @@ static enum visit mover_end_one(struct connection *c, struct drain *drain)
  * mail in clear, gets 421 from its agent between two replies. */
 static enum visit mover_drain_clear(struct mover *m, struct connection *c, const struct drain *drain)
 {
-	if (connection_state(c) == CONNECTION_RELAYED || drain_spent_ms(drain, mover_now_ms(m)) >= PREAMBLE_SPARED_MS)
+	if (c->now.state == CONNECTION_RELAYED || drain_spent_ms(drain, mover_now_ms(m)) >= PREAMBLE_SPARED_MS)
 		connection_send_finish(c, END_SHUTTING_DOWN);
 	return VISIT_NEXT;
 }
