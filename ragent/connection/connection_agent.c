@@ -303,8 +303,6 @@ static int agent_in_download(struct connection *c, const struct frame *f, const 
 
 /* --- dispatch --- */
 
-#define IN(name) (1u << CONNECTION_##name)
-
 static const struct {
 	int (*fn)(struct connection *c, const struct frame *f, const void *message);
 	unsigned states;
@@ -335,7 +333,7 @@ static int agent_check_state(const struct connection *c, const struct frame *f)
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
 	const bool is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
-	return is_heard || frames[f->type].states & (1u << c->now.state) ? 0 : CSSL_E_STATE;
+	return is_heard || connection_is_in(c, frames[f->type].states) ? 0 : CSSL_E_STATE;
 }
 
 static int agent_take_frame(struct connection *c, const struct frame *f)

@@ -263,6 +263,13 @@ static inline void connection_work_ends(struct connection_home *home)
 
 /* --- questions that several parts ask --- */
 
+/* Is it in one of these states? */
+#define IN(name) (1u << CONNECTION_##name)
+static inline bool connection_is_in(const struct connection *c, unsigned states)
+{
+	return (states >> c->now.state) & 1;
+}
+
 /* Its state; of one that is REATTACHING, the state in which it goes on. */
 static inline enum connection_state connection_phase(const struct connection *c)
 {

@@ -123,17 +123,10 @@ static void loss_take_over(struct connection *c, int agent, enum peer_fate fate)
 
 static bool loss_has_state_to_wait(const struct connection *c)
 {
-	switch ((enum connection_state)c->now.state) {
-	case CONNECTION_HANDSHAKING: return c->now.position.stage == POSITION_HANDSHAKE;
-	case CONNECTION_PREAMBLE:
-	case CONNECTION_RELAYED:
-	case CONNECTION_OWNED:
-	case CONNECTION_MOVING:
-	case CONNECTION_ADOPTING:
-	case CONNECTION_FINISHING:
-	case CONNECTION_REATTACHING: return true;
-	default: return false;
-	}
+	if (c->now.state == CONNECTION_HANDSHAKING)
+		return c->now.position.stage == POSITION_HANDSHAKE;
+	return connection_is_in(c,
+		IN(PREAMBLE) | IN(RELAYED) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) | IN(FINISHING) | IN(REATTACHING));
 }
 
 static bool loss_waits_for_owner(struct connection *c, const struct link *l)

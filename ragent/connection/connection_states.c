@@ -16,29 +16,28 @@
 #define WAIT_RETRY_MS       50u
 #define UNHEARD_MS          2000u /* an owner lets its client wait for up to a second at once */
 
-#define TO(name) (1u << CONNECTION_##name)
-#define ENDS     (TO(LINGERING) | TO(CLOSING))
+#define ENDS (IN(LINGERING) | IN(CLOSING))
 
 static const struct {
 	const char *name;
 	unsigned may_go_to;
 } state_rows[CONNECTION_STATE_COUNT] = {
-	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | TO(PREAMBLE) | ENDS },
-	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | TO(WAITING) | ENDS },
-	[CONNECTION_WAITING] = { "waiting", TO(HANDSHAKING) | ENDS },
-	[CONNECTION_HANDSHAKING] = { "handshaking", TO(WAITING) | TO(OWNED) | TO(ADOPTING) | TO(REATTACHING) | ENDS },
+	[CONNECTION_PROXY] = { "proxy", IN(HELLO) | IN(PREAMBLE) | ENDS },
+	[CONNECTION_HELLO] = { "hello", IN(HANDSHAKING) | IN(WAITING) | ENDS },
+	[CONNECTION_WAITING] = { "waiting", IN(HANDSHAKING) | ENDS },
+	[CONNECTION_HANDSHAKING] = { "handshaking", IN(WAITING) | IN(OWNED) | IN(ADOPTING) | IN(REATTACHING) | ENDS },
 	[CONNECTION_OWNED] = { "owned",
-		TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | TO(REATTACHING) | ENDS },
-	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
-	[CONNECTION_ADOPTING] = { "adopting", TO(OWNED) | TO(RESTING) | TO(REATTACHING) | ENDS },
-	[CONNECTION_RESTING] = { "resting", TO(ADOPTING) | ENDS },
-	[CONNECTION_FINISHING] = { "finishing", TO(REATTACHING) | ENDS },
-	[CONNECTION_LINGERING] = { "lingering", TO(CLOSING) },
+		IN(MOVING) | IN(ADOPTING) | IN(RESTING) | IN(FINISHING) | IN(REATTACHING) | ENDS },
+	[CONNECTION_MOVING] = { "moving", IN(OWNED) | IN(ADOPTING) | IN(RESTING) | ENDS },
+	[CONNECTION_ADOPTING] = { "adopting", IN(OWNED) | IN(RESTING) | IN(REATTACHING) | ENDS },
+	[CONNECTION_RESTING] = { "resting", IN(ADOPTING) | ENDS },
+	[CONNECTION_FINISHING] = { "finishing", IN(REATTACHING) | ENDS },
+	[CONNECTION_LINGERING] = { "lingering", IN(CLOSING) },
 	[CONNECTION_CLOSING] = { "closing", 0 },
-	[CONNECTION_PREAMBLE] = { "preamble", TO(HELLO) | TO(RELAYED) | TO(REATTACHING) | ENDS },
-	[CONNECTION_RELAYED] = { "relayed", TO(REATTACHING) | ENDS },
-	[CONNECTION_REATTACHING] = { "reattaching", TO(WAITING) | TO(HANDSHAKING) | TO(OWNED) | TO(ADOPTING) |
-							    TO(RESTING) | TO(FINISHING) | TO(PREAMBLE) | TO(RELAYED) |
+	[CONNECTION_PREAMBLE] = { "preamble", IN(HELLO) | IN(RELAYED) | IN(REATTACHING) | ENDS },
+	[CONNECTION_RELAYED] = { "relayed", IN(REATTACHING) | ENDS },
+	[CONNECTION_REATTACHING] = { "reattaching", IN(WAITING) | IN(HANDSHAKING) | IN(OWNED) | IN(ADOPTING) |
+							    IN(RESTING) | IN(FINISHING) | IN(PREAMBLE) | IN(RELAYED) |
 							    ENDS },
 };
 
@@ -154,11 +153,7 @@ static bool is_beyond_handshake(const struct connection *c)
 /* Only an owner has a reason to let its client wait, so the wait ends with the owner. (If an agent says so amid the
  * handshake, the client waits until the agent takes it back or the handshake's time is over.) When CLOSING, nothing is
  * read anyway. */
-static bool client_may_wait(enum connection_state state)
-{
-	return state == CONNECTION_OWNED || state == CONNECTION_MOVING || state == CONNECTION_FINISHING ||
-	       state == CONNECTION_CLOSING;
-}
+#define MAY_WAIT (IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(CLOSING))
 
 void connection_count_state(struct connection *c, enum connection_state state, int by)
 {
@@ -194,7 +189,7 @@ void connection_to(struct connection *c, enum connection_state to)
 		handshake_limit_leave(c->home->handshakes, &c->busy->place);
 	if (c->busy && is_beyond_handshake(c))
 		connection_preamble_drop(c);
-	if (connection_client_waits(c) && !client_may_wait(to))
+	if (connection_client_waits(c) && !connection_is_in(c, MAY_WAIT))
 		connection_set_pace(c, CLIENT_GOES_ON);
 	connection_arm_deadline(c);
 	if (to == CONNECTION_RESTING)

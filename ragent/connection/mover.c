@@ -78,7 +78,7 @@ static bool mover_is_full(const struct mover *m)
 /* The time is over. A connection on its way between agents still arrives somewhere. */
 static enum visit mover_end_one(struct connection *c, struct drain *drain)
 {
-	if (connection_speaks_clear(c) || c->now.state == CONNECTION_OWNED || c->now.state == CONNECTION_HANDSHAKING) {
+	if (connection_is_in(c, IN(PREAMBLE) | IN(RELAYED) | IN(HANDSHAKING) | IN(OWNED))) {
 		drain_note_ended(drain);
 		connection_send_finish(c, END_DRAIN_TIMEOUT);
 	}

@@ -203,14 +203,7 @@ static int unpack_agents(const struct parsed *p)
 
 static bool unpack_has_a_place(const struct connection *c)
 {
-	switch ((enum connection_state)c->now.state) {
-	case CONNECTION_HANDSHAKING:
-	case CONNECTION_OWNED:
-	case CONNECTION_MOVING:
-	case CONNECTION_ADOPTING:
-	case CONNECTION_FINISHING: return true;
-	default: return false;
-	}
+	return connection_is_in(c, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) | IN(FINISHING));
 }
 
 static bool unpack_address_is_whole(const struct client_address *a)
