@@ -284,6 +284,12 @@ static inline bool connection_lacks_bytes(const struct connection *c)
 {
 	return c->now.queued != c->now.account.base + c->now.account.received;
 }
+/* Ending it now cuts nothing off, because all requests are answered. */
+static inline bool connection_is_answered(const struct connection *c)
+{
+	return c->now.position.stage == POSITION_LIVE && c->now.position.response == POSITION_AT_CHECKPOINT &&
+	       (!c->busy || kept_len(&c->busy->kept) == 0);
+}
 /* Its agent may get bytes of the client. Which ones it has is known only when it has answered REATTACH. */
 static inline bool connection_takes_bytes(const struct connection *c)
 {

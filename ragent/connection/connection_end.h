@@ -1,7 +1,7 @@
 /* connection_end.h: the end of a connection (law 8), by connection_end() (connection.h) and by these. The client gets
  * all queued bytes and FIN, or a reset, and never a FIN in the middle of something. The owner is told of every end that
- * it did not report itself. Where nobody failed (silence, a stop, an operator: connection_parting.c), the owner says
- * goodbye if it can, because only it knows what is open.
+ * it did not report itself. Where nobody failed (silence: connection_states.c; a stop, an operator:
+ * connection_parting.c), the owner says goodbye if it can, because only it knows what is open.
  */
 #pragma once
 
@@ -24,11 +24,6 @@ void connection_shut_if_due(struct connection *c);
 void connection_linger(struct connection *c);
 /* LINGERING: discards @len bytes of the client. */
 void connection_discards(struct connection *c, size_t len);
-
-/* Ending it now cuts nothing off, because all requests are answered. */
-bool connection_is_answered(const struct connection *c);
-/* It was silent for @silent_ms, and that is longer than its idle time-out. */
-void connection_end_silence(struct connection *c, uint64_t silent_ms);
 
 /* Forget its memory and its places on links, without a frame to the agents. */
 void connection_forget_state(struct connection *c);

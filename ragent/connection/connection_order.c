@@ -1,6 +1,5 @@
 /* connection_order.c: at most one order is under way for a connection. Its owner freezes it, refuses, or lets the time
  * pass. */
-#include "ragent/connection/connection_end.h"
 #include "ragent/connection/connection_life.h"
 #include "ragent/connection/connection_owner.h"
 #include "ragent/connection/connection_states.h"

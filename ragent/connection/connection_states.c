@@ -14,6 +14,7 @@
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
 #define WAIT_RETRY_MS       50u
+#define ASKED_GRACE_MS      2000u
 #define UNHEARD_MS          2000u /* an owner lets its client wait for up to a second at once */
 
 #define ENDS (IN(LINGERING) | IN(CLOSING))
@@ -217,7 +218,64 @@ void connection_assign(struct connection *c, int affinity, int handshake)
 	states_reassign(c, &c->now.handshaking_at, handshake, AGENT_HANDSHAKES);
 }
 
-/* --- deadlines --- */
+/* --- silence --- */
+
+/* The longest silence while a verdict may be due. An owner that was asked to end has some time for it. */
+static uint64_t silence_limit_ms(const struct connection *c)
+{
+	const uint64_t asked_ms = (uint64_t)connection_limits(c)->idle_timeout_ms + ASKED_GRACE_MS;
+	const uint64_t end_ms = c->front->conf->smtp.end_timeout_ms;
+
+	return end_ms > asked_ms ? end_ms : asked_ms;
+}
+
+static bool silence_may_await_verdict(const struct connection *c)
+{
+	const bool under_way =
+		c->now.state == CONNECTION_RELAYED || (c->now.state == CONNECTION_OWNED && !connection_is_answered(c));
+
+	/* one that takes nothing is the silent one itself, and no verdict can reach it */
+	const bool takes_nothing = c->busy && stream_pending(&c->busy->client) > 0;
+
+	return under_way && !takes_nothing && c->now.current.link &&
+	       connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
+}
+
+/* Once for each silence, as far as a compact connection can remember it. */
+static void silence_ask_to_end(struct connection *c)
+{
+	const uint8_t reason = END_IDLE_TIMEOUT;
+
+	if (c->busy && c->busy->asked_ms == c->now.active_ms)
+		return;
+	if (c->busy)
+		c->busy->asked_ms = c->now.active_ms;
+	link_send(c->now.current.link, c->now.current.stream, FRAME_FINISH, 0, &reason, 1);
+}
+
+/* A byte that comes meanwhile sets no deadline. So the next look is not later than any that it would have set. */
+static uint64_t silence_next_look_ms(const struct connection *c, uint64_t left_ms)
+{
+	const struct conf_limits *limits = connection_limits(c);
+
+	return sooner_ms(sooner_ms(limits->idle_timeout_ms, c->busy ? limits->doze_after_ms : 0), left_ms);
+}
+
+/* Only the agent knows whether a verdict is due. So it is asked to end the connection first, and does so unless one
+ * is; behind the longer limit it is told to. */
+static void silence_end(struct connection *c)
+{
+	const uint64_t limit_ms = silence_limit_ms(c);
+
+	if (!silence_may_await_verdict(c)) {
+		connection_send_finish(c, END_IDLE_TIMEOUT);
+	} else if (silent_ms(c) >= limit_ms) {
+		connection_send_finish(c, END_BACKEND_TIMEOUT);
+	} else {
+		silence_ask_to_end(c);
+		connection_set_deadline(c, silence_next_look_ms(c, limit_ms - silent_ms(c)));
+	}
+}
 
 /* The rest of a silence of @limit_ms; if it is over, the whole limit again. */
 static uint64_t silence_left_ms(const struct connection *c, uint64_t limit_ms)
@@ -232,7 +290,7 @@ static void check_silence(struct connection *c)
 	uint64_t next_ms = silence_left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
-		connection_end_silence(c, silent_ms(c));
+		silence_end(c);
 		return;
 	}
 	if (rest_ms && silent_ms(c) >= rest_ms && connection_may_rest(c)) {
@@ -244,6 +302,8 @@ static void check_silence(struct connection *c)
 		connection_may_compact(c);
 	watch_silence(c, sooner_ms(next_ms, silence_left_ms(c, compact_ms)));
 }
+
+/* --- deadlines --- */
 
 /* A request that crossed the goodbye of its owner (RFC 9113 6.8) has as much time as any other. */
 static bool is_still_served(const struct connection *c)
