@@ -1,7 +1,6 @@
 /* connection.c: the life of a connection, and of its busy part: created, compact and busy again, freed; and what it
  * weighs in its worker's budget (net/memory/holdings.h). */
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <sodium.h>
 
@@ -196,30 +195,6 @@ int connection_expand_or_end(struct connection *c)
 void connection_on_input(void *holder)
 {
 	connection_expand_or_end(holder);
-}
-
-static void life_close_descriptor(struct connection *c, enum connection_end_how how)
-{
-	const struct linger reset = { .l_onoff = 1 };
-
-	if (c->slot.fd >= 0) {
-		if (how == END_RESET)
-			setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-		dormant_remove(c->home->dormant, c->slot.fd, c);
-		close(c->slot.fd);
-	}
-	c->slot.fd = -1;
-	connection_set_deadline(c, 0); /* the memory is freed later, because the caller may still use it */
-}
-
-void connection_close_client(struct connection *c, enum connection_end_how how)
-{
-	if (!c->busy)
-		life_close_descriptor(c, how);
-	else if (how == END_RESET)
-		stream_abort(&c->busy->client);
-	else
-		stream_close(&c->busy->client);
 }
 
 /* --- all of it --- */

@@ -1,6 +1,9 @@
 /* connection_end.c: one function ends a connection, whatever the reason. The others say how the client hears of it. */
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "net/loop/dormant.h"
 #include "net/report/log.h"
 #include "net/socket/discard.h"
 #include "proto/client_hello.h"
@@ -15,10 +18,34 @@
 /* The longest wait for a client that does not read, if its listener has no idle time-out. */
 #define LINGER_DRAIN_MS 30000u
 
+static void end_close_descriptor(struct connection *c, enum connection_end_how how)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	if (c->slot.fd >= 0) {
+		if (how == END_RESET)
+			setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+		dormant_remove(c->home->dormant, c->slot.fd, c);
+		close(c->slot.fd);
+	}
+	c->slot.fd = -1;
+	connection_set_deadline(c, 0); /* the memory is freed later, because the caller may still use it */
+}
+
+static void end_close_client(struct connection *c, enum connection_end_how how)
+{
+	if (!c->busy)
+		end_close_descriptor(c, how);
+	else if (how == END_RESET)
+		stream_abort(&c->busy->client);
+	else
+		stream_close(&c->busy->client);
+}
+
 static void end_close(struct connection *c)
 {
 	connection_to(c, CONNECTION_CLOSING);
-	connection_close_client(c, END_AT_ONCE);
+	end_close_client(c, END_AT_ONCE);
 }
 
 /* --- LINGERING --- */
@@ -202,7 +229,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 		connection_resume_reading(c);
 		connection_linger(c);
 	} else {
-		connection_close_client(c, how);
+		end_close_client(c, how);
 	}
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
 }

@@ -28,9 +28,6 @@ int connection_expand(struct connection *c);
 int connection_expand_or_end(struct connection *c);
 /* Its kept queue; for a compact one, an empty queue with its record numbers. */
 struct kept connection_kept(const struct connection *c);
-/* CLOSING: closes the client's descriptor now, by END_RESET or END_AT_ONCE. The connection itself is freed a little
- * later. */
-void connection_close_client(struct connection *c, enum connection_end_how how);
 
 /* --- its worker's budget --- */
 
