@@ -79,12 +79,9 @@ void connection_on_input(void *holder);
  * queued, which is for a connection that is not compact, after discard_behind_words(). Legal in any state. */
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how);
 
-/* This process stops: end the connection as soon as that cuts nothing off (now, or at the next checkpoint). */
-void connection_drain(struct connection *c);
-/* It may be at one now: the same, if this process stops. */
+/* If this process stops (connection_home_drain()): end the connection if that cuts nothing off now. */
 void connection_drain_if_idle(struct connection *c);
-
-/* The time for connection_drain() is over: end it now. */
+/* The time for that is over: end it now. */
 void connection_kill(struct connection *c);
 
 /* An operator ends it: ORDERLY where that cuts nothing off, else as its owner may, and by RESET while it has none; or

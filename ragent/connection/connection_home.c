@@ -79,13 +79,6 @@ void connection_home_clear(struct connection_home *home)
 	slabs_clear(&home->busy_parts);
 }
 
-void connection_home_drain(struct connection_home *home)
-{
-	home->state = HOME_DRAINING;
-	mover_stop(&home->mover);
-	connection_home_each(home, connection_drain);
-}
-
 void connection_home_each(struct connection_home *home, void (*fn)(struct connection *c))
 {
 	struct connection *next;

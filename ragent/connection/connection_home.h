@@ -94,7 +94,7 @@ struct connection_home {
 int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w);
 void connection_home_clear(struct connection_home *home);
 
-/* This process stops: calls connection_drain() for each. */
+/* This process stops: ends each connection as soon as that cuts nothing off (now, or at its next checkpoint). */
 void connection_home_drain(struct connection_home *home);
 /* @fn may free the connection. */
 void connection_home_each(struct connection_home *home, void (*fn)(struct connection *c));

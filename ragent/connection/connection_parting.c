@@ -24,7 +24,7 @@ void connection_send_finish(struct connection *c, enum end_reason reason)
 
 /* --- a stop, an operator --- */
 
-void connection_drain(struct connection *c)
+static void parting_drain(struct connection *c)
 {
 	if (connection_speaks_clear(c))
 		connection_preamble_finish(c, END_SHUTTING_DOWN);
@@ -32,6 +32,13 @@ void connection_drain(struct connection *c)
 		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);
+}
+
+void connection_home_drain(struct connection_home *home)
+{
+	home->state = HOME_DRAINING;
+	mover_stop(&home->mover);
+	connection_home_each(home, parting_drain);
 }
 
 void connection_drain_if_idle(struct connection *c)

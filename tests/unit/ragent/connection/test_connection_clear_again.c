@@ -238,7 +238,7 @@ START_TEST(an_end_that_was_ordered_is_ordered_again)
 {
 	begin();
 	talk_greeted();
-	connection_drain(connection_only());
+	connection_send_finish(connection_only(), END_SHUTTING_DOWN);
 	free(frame_at(t.agent, FRAME_FINISH));
 	break_link();
 	reattach(2, strlen(BANNER), 0);

@@ -238,12 +238,9 @@ START_TEST(a_preamble_comes_to_starttls_while_its_agent_is_drained)
 }
 END_TEST
 
-START_TEST(a_draining_agent_says_421_itself)
+/* The agent was asked to end the preamble. */
+static void agent_says_421_itself(void)
 {
-	dispatcher_start(&mail);
-	talk_greeted();
-	agents_drain(d.shared.agents, t.agent, DRAIN_BY_OPERATOR, connection_now_ms(connection_only()), 10000);
-	mover_look(&d.rw->home.mover);
 	struct fake_frame *f = frame_at(t.agent, FRAME_FINISH);
 	ck_assert_uint_eq(f->stream, t.stream);
 	ck_assert_uint_eq(f->payload[0], END_SHUTTING_DOWN);
@@ -254,6 +251,24 @@ START_TEST(a_draining_agent_says_421_itself)
 	client_expect(t.fd, LEAVING, strlen(LEAVING));
 	client_expect_fin(t.fd);
 	close(t.fd);
+}
+
+START_TEST(a_draining_agent_says_421_itself)
+{
+	dispatcher_start(&mail);
+	talk_greeted();
+	agents_drain(d.shared.agents, t.agent, DRAIN_BY_OPERATOR, connection_now_ms(connection_only()), 10000);
+	mover_look(&d.rw->home.mover);
+	agent_says_421_itself();
+}
+END_TEST
+
+START_TEST(a_stopping_process_has_its_agent_say_421)
+{
+	dispatcher_start(&mail);
+	talk_greeted();
+	connection_home_drain(&d.rw->home);
+	agent_says_421_itself();
 }
 END_TEST
 
@@ -438,6 +453,7 @@ UNIT(connection_preamble)
 		handshakes_and_preambles_take_turns_each_for_itself,
 		a_preamble_comes_to_starttls_while_its_agent_is_drained,
 		a_draining_agent_says_421_itself,
+		a_stopping_process_has_its_agent_say_421,
 		mail_in_clear_that_outlasts_a_drain_is_told_421,
 		a_reply_in_clear_that_outlasts_a_drain_costs_a_reset,
 		mail_in_clear_at_a_draining_agent_gets_its_421_at_end_timeout,

@@ -142,7 +142,7 @@ END_TEST
 START_TEST(an_end_that_was_ordered_is_ordered_again)
 {
 	begin_talk();
-	connection_drain(c());
+	connection_send_finish(c(), END_SHUTTING_DOWN);
 	free(frame_at(t.agent, FRAME_FINISH));
 	connection_save(c());
 	die();
