@@ -90,12 +90,22 @@ static void loss_end(struct connection *c)
 	connection_end(c, END_AGENT_LOST, END_RESET);
 }
 
+static const char *const takeover_names[] = {
+	[TAKEOVER_RESTART] = "restart",
+	[TAKEOVER_REFUSE] = "refuse",
+	[TAKEOVER_REST] = "rest",
+	[TAKEOVER_ADOPT] = "adopt",
+	[TAKEOVER_ALERT] = "alert",
+	[TAKEOVER_OVER] = "over",
+	[TAKEOVER_END] = "end",
+};
+
 static void loss_take_over(struct connection *c, int agent, enum peer_fate fate)
 {
 	loss_note(c, fate); /* first, because the decision counts this loss */
 	enum takeover what = takeover_decide(c, agents_conf(connection_agents(c), agent));
 	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s",
-		agents_name(connection_agents(c), agent), connection_state_name(c->now.state), takeover_name(what));
+		agents_name(connection_agents(c), agent), connection_state_name(c->now.state), takeover_names[what]);
 	loss_warn_of_poison(c);
 	if (what == TAKEOVER_ALERT && !connection_find_adopter(c, NO_AGENT, NO_AGENT))
 		what = TAKEOVER_END; /* no agent is left to send the alert */

@@ -58,18 +58,3 @@ enum takeover takeover_decide(const struct connection *c, const struct conf_agen
 		return TAKEOVER_ADOPT;
 	return service->rest == SERVICE_MAY_REST ? TAKEOVER_REST : TAKEOVER_ADOPT;
 }
-
-const char *takeover_name(enum takeover t)
-{
-	static const char *const names[] = {
-		[TAKEOVER_RESTART] = "restart",
-		[TAKEOVER_REFUSE] = "refuse",
-		[TAKEOVER_REST] = "rest",
-		[TAKEOVER_ADOPT] = "adopt",
-		[TAKEOVER_ALERT] = "alert",
-		[TAKEOVER_OVER] = "over",
-		[TAKEOVER_END] = "end",
-	};
-
-	return names[t];
-}

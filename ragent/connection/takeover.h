@@ -27,4 +27,3 @@ enum takeover {
 
 /* @lost had it, or was told to adopt it; the loss is noted in its exposure. */
 enum takeover takeover_decide(const struct connection *c, const struct conf_agent *lost);
-const char *takeover_name(enum takeover t);
