@@ -134,8 +134,9 @@ static void adoption_begin(struct connection *c, struct link *l)
 		adoption_ask(c, l, (uint16_t)(c->now.epoch + raised), ADOPTER_ASKED_ONCE);
 }
 
-/* The link on which it should continue: @wanted, or another one if that agent is not available. NULL: none. */
-struct link *connection_find_adopter(struct connection *c, int wanted, int except)
+/* The link on which it should continue: to @wanted; if that agent is not available, to another one, but not to
+ * @except. NULL: there is none. */
+static struct link *adoption_find(struct connection *c, int wanted, int except)
 {
 	struct link *l = NULL;
 
@@ -184,7 +185,7 @@ static void adoption_wake_except(struct connection *c, int except)
 {
 	/* where connections do not follow an address, the last owner still has open backend connections */
 	int wanted = front_hands_off(c->front) || c->now.owner == except ? NO_AGENT : c->now.owner;
-	struct link *l = connection_find_adopter(c, wanted, except);
+	struct link *l = adoption_find(c, wanted, except);
 
 	adoption_pause_begins(c);
 	if (c->busy->move_began_ns == 0)
@@ -231,7 +232,7 @@ static struct link *adoption_way_back(const struct connection *c, const struct l
 static struct link *adoption_commanded(struct connection *c, int from)
 {
 	if (c->now.cause == CSSL__CAUSE__CAUSE_DRAIN && c->now.backend == CSSL__BACKEND_HALF__BACKEND_NONE)
-		return connection_find_adopter(c, c->now.move_target, from);
+		return adoption_find(c, c->now.move_target, from);
 	return links_choose(&c->home->links, c->now.move_target, &c->id);
 }
 
@@ -277,7 +278,7 @@ void connection_hand_over(struct connection *c)
 		c->now.cause =
 			c->now.state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
 		connection_owner_goes(c);
-		l = connection_find_adopter(c, c->now.affinity_agent == from ? NO_AGENT : c->now.affinity_agent, from);
+		l = adoption_find(c, c->now.affinity_agent == from ? NO_AGENT : c->now.affinity_agent, from);
 	}
 	if (!l)
 		l = adoption_way_back(c, NULL);
@@ -329,7 +330,7 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 	}
 	struct link *l = adoption_way_back(c, refused);
 	if (!l && ++c->now.attempts <= ATTEMPTS_MAX)
-		l = connection_find_adopter(c, NO_AGENT, refused_by);
+		l = adoption_find(c, NO_AGENT, refused_by);
 	if (l) {
 		adoption_begin(c, l);
 	} else if (adoption_may_try_later(c, reason)) {

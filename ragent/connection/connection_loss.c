@@ -107,7 +107,8 @@ static void loss_take_over(struct connection *c, int agent, enum peer_fate fate)
 	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s",
 		agents_name(connection_agents(c), agent), connection_state_name(c->now.state), takeover_names[what]);
 	loss_warn_of_poison(c);
-	if (what == TAKEOVER_ALERT && !connection_find_adopter(c, NO_AGENT, NO_AGENT))
+	if (what == TAKEOVER_ALERT &&
+		dispatch_owner(&c->home->links, c->front, &c->endpoints.client, NO_AGENT) == NO_AGENT)
 		what = TAKEOVER_END; /* no agent is left to send the alert */
 	switch (what) {
 	case TAKEOVER_RESTART: connection_open_anew(c, agent); break;

@@ -31,9 +31,6 @@ void connection_adopted(struct connection *c);
 /* ADOPTING, REATTACHING: its agent does not have it. */
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 
-/* The link on which it should continue: to @wanted; if that agent is not available, to another one, but not to
- * @except. NULL: there is none. */
-struct link *connection_find_adopter(struct connection *c, int wanted, int except);
 /* The client of a lost owner waited, and now gets its next record. */
 void connection_pause_ends(struct connection *c);
 
