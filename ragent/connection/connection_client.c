@@ -101,8 +101,8 @@ static enum client_pace client_pace_now(const struct connection *c, enum client_
 void connection_set_pace(struct connection *c, enum client_pace pace)
 {
 	c->busy->pace = (uint8_t)client_pace_now(c, pace);
-	if (connection_client_waits(c))
-		connection_forget_partial(c); /* it cannot finish that record now */
+	if (connection_client_waits(c)) /* it cannot finish that record now */
+		partials_note(&c->home->partials, &c->busy->partial, 0, PARTIAL_SAME_RECORD, 0);
 	client_pause_reading(c);
 	connection_resume_reading(c);
 }
@@ -250,13 +250,6 @@ static void client_note_partial(struct connection *c, size_t left, size_t used)
 		connection_now_ms(c));
 	if (c->home->partials.len > c->home->partials.budget)
 		connection_end_partials(c->home);
-}
-
-void connection_forget_partial(struct connection *c)
-{
-	if (!c->busy)
-		return;
-	partials_note(&c->home->partials, &c->busy->partial, 0, PARTIAL_SAME_RECORD, 0);
 }
 
 void connection_end_partials(struct connection_home *home)

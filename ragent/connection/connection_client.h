@@ -21,8 +21,6 @@ void connection_set_pace(struct connection *c, enum client_pace pace);
 
 /* Of the consumed records, keep those that may be replayed beside @more bytes that just came, and forget the others. */
 void connection_trim_replay(struct connection *c, size_t more);
-/* No incomplete record of the client counts any more. */
-void connection_forget_partial(struct connection *c);
 /* End the clients that hold back the rest of a record for too long, or while too many others do the same. */
 void connection_end_partials(struct connection_home *home);
 

@@ -192,6 +192,7 @@ static void end_drop_kept(struct connection *c)
 	connection_forget_trail(c);
 	if (!c->busy)
 		return;
+	partials_note(&c->home->partials, &c->busy->partial, 0, PARTIAL_SAME_RECORD, 0);
 	kept_clear(&c->busy->kept, &c->home->blocks);
 	sealed_blob_drop(&c->busy->note.current, &c->home->blocks);
 	sealed_blob_drop(&c->busy->note.former, &c->home->blocks);
@@ -221,7 +222,6 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	connection_to(c, how == END_ORDERLY ? CONNECTION_LINGERING : CONNECTION_CLOSING);
 	end_tell_agents(c, reason);
 	end_log(c, how);
-	connection_forget_partial(c);
 	end_drop_kept(c);
 	if (how == END_ORDERLY) {
 		connection_owe_queued(c);
@@ -286,7 +286,6 @@ void connection_let_go(struct connection *c)
 	if (c->now.state == CONNECTION_CLOSING)
 		return;
 	connection_forget_state(c);
-	connection_forget_partial(c);
 	connection_assign(c, NO_AGENT, NO_AGENT);
 	end_close(c);
 	connection_report_move(

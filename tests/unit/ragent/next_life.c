@@ -32,7 +32,7 @@ static void lose_busy(struct connection *c)
 	turn_end_cancel(&a->compact_due);
 	deadline_cancel(&a->later);
 	handshake_limit_leave(c->home->handshakes, &a->place);
-	connection_forget_partial(c);
+	partials_note(&c->home->partials, &a->partial, 0, PARTIAL_SAME_RECORD, 0);
 	connection_preamble_drop(c);
 	holdings_set(&c->home->holdings, &a->holding, 0);
 	a->connection = NULL;
