@@ -22,7 +22,7 @@
 	X(latency##_sum_us, MONOTONIC, "sum of the times " of)                                                         \
 	TIME_ROWS(X, latency, LATENCY_BUCKETS)
 
-/* How long clients of a lost agent waited (connection_adoption.c: connection_pause_ends). */
+/* How long clients of a lost agent waited (connection_agent.c: agent_end_pause). */
 #define TAKEOVER_BUCKETS(B, X, name)                                                                                   \
 	B(X, name, 2ms, 2000, "up to 2 ms")                                                                            \
 	B(X, name, 4ms, 4000, "up to 4 ms")                                                                            \

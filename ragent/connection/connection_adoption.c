@@ -3,6 +3,7 @@
 
 #include "net/points/fault.h"
 #include "net/report/log.h"
+#include "proto/error.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_client.h"
 #include "ragent/connection/connection_owner.h"
@@ -168,17 +169,6 @@ static void adoption_pause_begins(struct connection *c)
 {
 	if (c->now.cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
 		c->busy->pause_began_ms = connection_now_ms(c);
-}
-
-/* The pause that the client noticed is over. */
-void connection_pause_ends(struct connection *c)
-{
-	struct ragent_counters *n = &c->home->counters;
-	uint64_t pause_ms = connection_now_ms(c) - c->busy->pause_began_ms;
-
-	time_counters_add(&n->takeover_pauses_2ms, takeover_buckets, pause_ms * 1000);
-	counter_add(&n->takeover_pause_ms, pause_ms);
-	c->busy->pause_began_ms = 0;
 }
 
 static void adoption_wake_except(struct connection *c, int except)
@@ -364,8 +354,12 @@ static enum ownership_cause adoption_cause(const struct connection *c)
 	return causes[c->now.cause];
 }
 
-void connection_adopted(struct connection *c)
+int connection_in_adopted(struct connection *c, const struct frame *f, const void *message)
 {
+	const Cssl__LinkAdopted *adopted = message;
+
+	if (adopted->epoch != c->now.epoch)
+		return CSSL_E_MISMATCH;
 	int from = adoption_former_owner(c);
 	int to = link_agent(c->now.current.link);
 	uint64_t pause_us = connection_note_owner(c, to, adoption_cause(c));
@@ -390,4 +384,5 @@ void connection_adopted(struct connection *c)
 	connection_report_move(c, &done);
 	connection_resume_reading(c);
 	connection_drain_if_idle(c);
+	return 0;
 }

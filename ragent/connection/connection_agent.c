@@ -51,6 +51,17 @@ static void agent_note_work(struct connection *c)
 		connection_owner_goes(c);
 }
 
+/* The client of a lost owner waited, and now gets its next record. */
+static void agent_end_pause(struct connection *c)
+{
+	struct ragent_counters *n = &c->home->counters;
+	uint64_t pause_ms = connection_now_ms(c) - c->busy->pause_began_ms;
+
+	time_counters_add(&n->takeover_pauses_2ms, takeover_buckets, pause_ms * 1000);
+	counter_add(&n->takeover_pause_ms, pause_ms);
+	c->busy->pause_began_ms = 0;
+}
+
 /* 0 if the frame holds whole records and nothing else; or negative. */
 static int agent_scan_data(const struct connection *c, const struct frame *f, struct tls_record_run *run)
 {
@@ -111,7 +122,7 @@ static int agent_in_data(struct connection *c, const struct frame *f, const void
 	agent_follow_copies(c);
 	agent_follow_answer(c, f->flags);
 	if (c->busy->pause_began_ms)
-		connection_pause_ends(c);
+		agent_end_pause(c);
 	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION) /* law 6: the owner seals nothing before it hears of it */
 		connection_acknowledge(c, ACCEPTED_NOW);
 	r = agent_follow_consumed(c);
@@ -251,16 +262,6 @@ static int agent_in_handed_off(struct connection *c, const struct frame *f, cons
 	return 0;
 }
 
-static int agent_in_adopted(struct connection *c, const struct frame *f, const void *message)
-{
-	const Cssl__LinkAdopted *adopted = message;
-
-	if (adopted->epoch != c->now.epoch)
-		return CSSL_E_MISMATCH;
-	connection_adopted(c);
-	return 0;
-}
-
 static int agent_in_refused(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkRefused *refused = message;
@@ -313,7 +314,7 @@ static const struct {
 	[FRAME_KEPT] = { agent_in_kept, IN(HANDSHAKING), &cssl__link_live__descriptor },
 	[FRAME_HANDED_OFF] = { agent_in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING),
 		&cssl__link_live__descriptor },
-	[FRAME_ADOPTED] = { agent_in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
+	[FRAME_ADOPTED] = { connection_in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
 	[FRAME_REFUSED] = { agent_in_refused,
 		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING),
 		&cssl__link_refused__descriptor },

@@ -4,7 +4,7 @@
  * stream of its own and all records that are not consumed.
  *
  *     HANDED_OFF --> connection_hand_over() --+
- *     lost ---> connection_adopt_lost() ------+--> SSL_ID --> connection_adopted()
+ *     lost ---> connection_adopt_lost() ------+--> SSL_ID --> connection_in_adopted()
  *     RESTING --> connection_wake() ----------+          \--> connection_adopt_refused() --> another agent, or back
  */
 #pragma once
@@ -27,12 +27,10 @@ void connection_wake(struct connection *c);
 /* The same, when its turn comes among the connections of lost owners. */
 void connection_wake_in_turn(struct connection *c);
 
-void connection_adopted(struct connection *c);
+/* ADOPTED. A handler of frames. */
+int connection_in_adopted(struct connection *c, const struct frame *f, const void *message);
 /* ADOPTING, REATTACHING: its agent does not have it. */
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
-
-/* The client of a lost owner waited, and now gets its next record. */
-void connection_pause_ends(struct connection *c);
 
 /* --- connection_order.c: an order has one outcome, whatever becomes of the connection (connection.h) --- */
 
