@@ -111,14 +111,3 @@ int ownerships_unpack(struct ownerships *o, const int *agents, unsigned agent_co
 			ownerships_note(o, &one);
 	return 0;
 }
-
-const char *ownership_cause_name(enum ownership_cause c)
-{
-	static const char *const names[] = {
-#define X(NAME, name) [OWNERSHIP_##NAME] = name,
-		OWNERSHIP_CAUSES(X)
-#undef X
-	};
-
-	return names[c];
-}

@@ -53,5 +53,3 @@ void ownerships_pack(const struct ownerships *o, struct wire_writer *w);
 /* Puts them after the entries of this process. Agent i of the other process is @agents[i] here, or NO_AGENT: then
  * its entries are left out. 0, or CSSL_E_TRUNCATED or CSSL_E_RANGE, and nothing changes. */
 int ownerships_unpack(struct ownerships *o, const int *agents, unsigned agent_count, const uint8_t *in, size_t len);
-
-const char *ownership_cause_name(enum ownership_cause c);

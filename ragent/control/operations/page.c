@@ -83,6 +83,12 @@ static int describe_for_good(const struct connection *c, struct connection_descr
 	return row->server_name && row->alpn ? 0 : CSSL_E_NO_MEMORY;
 }
 
+static const char *const cause_names[] = {
+#define X(NAME, name) [OWNERSHIP_##NAME] = name,
+	OWNERSHIP_CAUSES(X)
+#undef X
+};
+
 static int add_history(const struct ragent_worker *rw, struct connection_description *row)
 {
 	struct ownership found[OWNERSHIPS_LISTED];
@@ -95,7 +101,7 @@ static int add_history(const struct ragent_worker *rw, struct connection_descrip
 		history[i] = (struct ownership_description){
 			.agent = found[i].agent == NO_AGENT ? NULL
 							    : agents_name(rw->home.shared->agents, found[i].agent),
-			.cause = ownership_cause_name((enum ownership_cause)found[i].cause),
+			.cause = cause_names[found[i].cause],
 			.epoch = found[i].epoch,
 			.ago_ms = worker_now_ms(rw->home.worker) - found[i].since_ms,
 			.pause_us = found[i].pause_us,
