@@ -109,10 +109,8 @@ static void adoption_send_ssl_id(struct connection *c)
 
 static void adoption_ask(struct connection *c, struct link *l, uint16_t epoch, enum adopter_asked asked)
 {
-	if (connection_begin_stream(c, l) < 0) {
-		connection_end(c, END_INTERNAL, END_RESET);
+	if (connection_begin_stream(c, l) < 0)
 		return;
-	}
 	c->now.epoch = epoch;
 	c->busy->asked = asked;
 	connection_assign(c, link_agent(l), NO_AGENT);

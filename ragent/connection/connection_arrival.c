@@ -193,10 +193,8 @@ static void arrival_open_except(struct connection *c, int except)
 		arrival_wait_for_agent(c);
 		return;
 	}
-	if (connection_begin_stream(c, l) < 0) {
-		connection_end(c, END_INTERNAL, END_RESET);
+	if (connection_begin_stream(c, l) < 0)
 		return;
-	}
 	c->busy->wait_began_ms = 0;
 	c->now.account.base = c->now.queued; /* what was sent in clear does not count for this agent */
 	c->now.epoch = 1;

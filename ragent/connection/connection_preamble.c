@@ -136,10 +136,8 @@ void connection_preamble_open(struct connection *c, int except)
 		preamble_wait_for_agent(c);
 		return;
 	}
-	if (connection_begin_stream(c, l) < 0) {
-		connection_end(c, END_INTERNAL, END_RESET);
+	if (connection_begin_stream(c, l) < 0)
 		return;
-	}
 	c->busy->preamble->now.wait_began_ms = 0;
 	connection_save_before_telling(c);
 	preamble_send(c);

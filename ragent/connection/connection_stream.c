@@ -79,8 +79,10 @@ int connection_begin_stream(struct connection *c, struct link *l)
 	connection_owe_queued(c);
 	uint32_t stream = link_stream_begin(l, c);
 
-	if (stream == 0)
+	if (stream == 0) {
+		connection_end(c, END_INTERNAL, END_RESET);
 		return -1;
+	}
 	c->now.current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
 	c->now.account = (struct stream_account){ .base = c->slot.bytes_written,

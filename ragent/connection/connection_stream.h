@@ -11,7 +11,7 @@
 /* What its busy part has for the stream; once. */
 void connection_stream_init(struct busy_part *a);
 
-/* A new stream on @l becomes the current one. 0 or -1. */
+/* A new stream on @l becomes the current one. 0; or -1: there is none, and it was ended. */
 int connection_begin_stream(struct connection *c, struct link *l);
 /* The name of the current stream; it has one. */
 struct stream_name connection_stream_name(const struct connection *c);
