@@ -140,7 +140,6 @@ void connection_send_finish(struct connection *c, enum end_reason reason);
 int connection_fd(const struct connection *c);
 const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);
-enum connection_state connection_state(const struct connection *c);
 const char *connection_state_name(enum connection_state s);
 /* Does the drawing above allow this change? */
 bool connection_may_go(enum connection_state from, enum connection_state to);

@@ -52,11 +52,6 @@ bool connection_may_go(enum connection_state from, enum connection_state to)
 	return (state_rows[from].may_go_to >> to) & 1;
 }
 
-enum connection_state connection_state(const struct connection *c)
-{
-	return c->now.state;
-}
-
 static uint64_t handshake_left_ms(const struct connection *c)
 {
 	const struct preamble *p = c->busy->preamble;

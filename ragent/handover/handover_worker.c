@@ -304,12 +304,14 @@ static int unpack_self(struct ragent_worker *rw, const struct handover_map *map,
 /* length (4) | connection; once for each descriptor */
 static int pack_connection(const struct connection *c, struct handover_message *m)
 {
-	size_t cap = 4 + connection_packed_len(c), before = m->len;
-	uint8_t *room = handover_message_room(m, cap);
+	const size_t cap = connection_packed_len(c), before = m->len;
 
+	if (cap == 0)
+		return 0;
+	uint8_t *room = handover_message_room(m, 4 + cap);
 	if (!room)
 		return CSSL_E_NO_MEMORY;
-	struct wire_writer w = wire_writer(room + 4, cap - 4);
+	struct wire_writer w = wire_writer(room + 4, cap);
 	connection_pack(c, &w);
 	size_t len = (size_t)wire_writer_len(&w);
 	wire_store_u32(room, (uint32_t)len);
@@ -324,8 +326,6 @@ static int pack_connections(struct ragent_worker *rw, struct handover_message *m
 
 	handover_message_begin(m, HANDOVER_CONNECTIONS);
 	for (const struct connection *c = rw->home.connections; c && r == 0; c = connection_next(c)) {
-		if (connection_state(c) == CONNECTION_CLOSING)
-			continue;
 		r = pack_connection(c, m);
 		if (r == 0 && (m->fd_count == HANDOVER_FDS_MAX || m->len >= MESSAGE_FULL)) {
 			r = send(ctx, m);

@@ -24,6 +24,8 @@ size_t connection_packed_len(const struct connection *c)
 	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(busy_rows, busy_row_count) +
 		     fields_len(preamble_rows, preamble_row_count);
 
+	if (c->now.state == CONNECTION_CLOSING)
+		return 0;
 	len += TAG_COUNT * (FIELD_HEADER_LEN + FIXED_LEN_MAX) + c->endpoints.unique_id_len;
 	len += pack_blob_len(c->now.copies.current) + pack_blob_len(c->now.copies.pending);
 	len += c->now.agreed ? pack_agreed_len(c->now.agreed) : 0;

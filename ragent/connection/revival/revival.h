@@ -19,6 +19,7 @@ struct handover_map {
 	unsigned front_count;
 };
 
+/* 0: it is being closed, and is not packed. */
 size_t connection_packed_len(const struct connection *c);
 void connection_pack(const struct connection *c, struct wire_writer *w);
 

@@ -71,7 +71,7 @@ static void refuse(Cssl__LinkRefused__Reason reason, uint32_t order)
 
 static enum connection_state state(void)
 {
-	return connection_state(connection_only());
+	return connection_only()->now.state;
 }
 
 /* No fact here comes from a time that is over. */
