@@ -130,12 +130,6 @@ static int trail_begin_log(struct connection *c, const struct unused *rest)
  * that the client's kernel has not taken. Only this process has them, so the next one finds a copy. They are few:
  * records of the handshake that wait a moment for the first answer, or a window for a client that reads slowly. */
 
-void connection_owe_queued(struct connection *c)
-{
-	if (c->busy && c->now.queued != c->slot.bytes_written)
-		c->busy->owed_end = c->now.queued;
-}
-
 /* The first byte to copy: @from, if it is not there already. The image before may need those that are there. */
 static uint64_t owed_goes_on_at(struct connection *c, struct trail *t, uint64_t from)
 {
@@ -217,13 +211,6 @@ static int trail_save(struct connection *c, const struct unused *rest)
 	table_slot_to(&c->slot, SLOT_FOLLOWED);
 	byte_log_forget(&t->log, &c->home->blocks, t->at[next].first_byte);
 	return 0;
-}
-
-size_t connection_log_len(const struct connection *c)
-{
-	const struct trail *t = c->slot.trail;
-
-	return t ? (size_t)(byte_log_len(&t->log) + byte_log_len(&t->owed)) : 0;
 }
 
 /* The next attempt copies all kept bytes, so it is not made with each frame. */

@@ -40,7 +40,11 @@ void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len);
 
 /* The agent of all that is queued for the client forgets it: the next owner begins, or there is none any more. */
-void connection_owe_queued(struct connection *c);
+static inline void connection_owe_queued(struct connection *c)
+{
+	if (c->busy && c->now.queued != c->slot.bytes_written)
+		c->busy->owed_end = c->now.queued;
+}
 /* Has its client not got all that no agent holds? */
 static inline bool connection_owes(const struct connection *c)
 {
@@ -48,7 +52,12 @@ static inline bool connection_owes(const struct connection *c)
 }
 
 /* Bytes in its logs. */
-size_t connection_log_len(const struct connection *c);
+static inline size_t connection_log_len(const struct connection *c)
+{
+	const struct trail *t = trail_of(c);
+
+	return t ? (size_t)(byte_log_len(&t->log) + byte_log_len(&t->owed)) : 0;
+}
 /* To save memory: for a second it has no log, so it would end if this process died. */
 void connection_give_up_log(struct connection *c);
 /* Its memory is freed, or it needs no trail. */

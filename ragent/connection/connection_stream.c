@@ -65,14 +65,6 @@ bool connection_lose_stream(struct connection *c, const struct link *l, uint32_t
 	return true;
 }
 
-struct stream_name connection_stream_name(const struct connection *c)
-{
-	return (struct stream_name){ .boot_id = c->home->shared->boot_id,
-		.id = c->now.current.stream,
-		.agent = (int16_t)link_agent(c->now.current.link),
-		.agent_worker = (uint16_t)link_agent_worker(c->now.current.link) };
-}
-
 int connection_begin_stream(struct connection *c, struct link *l)
 {
 	connection_touch(c); /* law 2: how it was before is true until what names this stream is saved */

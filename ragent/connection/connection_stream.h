@@ -14,7 +14,13 @@ void connection_stream_init(struct busy_part *a);
 /* A new stream on @l becomes the current one. 0; or -1: there is none, and it was ended. */
 int connection_begin_stream(struct connection *c, struct link *l);
 /* The name of the current stream; it has one. */
-struct stream_name connection_stream_name(const struct connection *c);
+static inline struct stream_name connection_stream_name(const struct connection *c)
+{
+	return (struct stream_name){ .boot_id = c->home->shared->boot_id,
+		.id = c->now.current.stream,
+		.agent = (int16_t)link_agent(c->now.current.link),
+		.agent_worker = (uint16_t)link_agent_worker(c->now.current.link) };
+}
 void connection_release_current(struct connection *c);
 /* This stream is gone with its link. true: it was the current one. */
 bool connection_lose_stream(struct connection *c, const struct link *l, uint32_t stream);

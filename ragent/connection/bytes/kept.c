@@ -118,12 +118,6 @@ uint64_t kept_sent_records(const struct kept *k)
 	return records;
 }
 
-void kept_return(struct kept *k)
-{
-	k->sent = k->consumed = k->start;
-	k->consumed_record = k->first_record;
-}
-
 int kept_consume(struct kept *k, uint64_t record)
 {
 	size_t len;

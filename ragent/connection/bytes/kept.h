@@ -45,7 +45,11 @@ static inline void kept_rewind(struct kept *k)
 	k->sent = k->consumed;
 }
 /* All kept records count as neither consumed nor sent. */
-void kept_return(struct kept *k);
+static inline void kept_return(struct kept *k)
+{
+	k->sent = k->consumed = k->start;
+	k->consumed_record = k->first_record;
+}
 
 /* The records below number @record are consumed. 0, or CSSL_E_RANGE (nothing changed): more are consumed already, or
  * not all of them were sent. */
