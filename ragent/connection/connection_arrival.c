@@ -84,7 +84,7 @@ static void arrival_is_known(struct connection *c)
 }
 
 /* The unique id goes where the rest of the connection is. */
-int connection_take_header(struct connection *c, const struct proxy_header *h)
+static int arrival_take_header(struct connection *c, const struct proxy_header *h)
 {
 	struct endpoints *e = &c->endpoints;
 	int r = endpoints_from_proxy(e, h);
@@ -264,7 +264,7 @@ size_t connection_take_proxy(struct connection *c, uint8_t *data, size_t len)
 		return 0;
 	connection_touch(c);
 	if (r == 0)
-		r = connection_take_header(c, &h);
+		r = arrival_take_header(c, &h);
 	if (r < 0) {
 		counter_add(&c->home->counters.proxy_malformed, 1);
 		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);

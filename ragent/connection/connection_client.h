@@ -30,9 +30,6 @@ enum fault_action connection_fault_at(const struct connection *c, const char *po
 
 /* --- connection_arrival.c: from accept() to the agent of its handshake --- */
 
-/* Takes the facts about the client from a balancer's header. 0 or CSSL_E_NO_MEMORY. */
-int connection_take_header(struct connection *c, const struct proxy_header *h);
-
 /* PROXY: returns how many bytes the header has; 0: it waits for more. Then, when these count as used, the client's
  * address is certain. Both may end it. */
 size_t connection_take_proxy(struct connection *c, uint8_t *data, size_t len);

@@ -78,13 +78,16 @@ static int unpack_place(struct parsed *p, const struct field_item *item, struct 
 
 static int unpack_unique_id(struct parsed *p, const struct field_item *item)
 {
-	const struct proxy_header h = {
-		.command = PROXY_PROXIED, .unique_id = item->value, .unique_id_len = (uint8_t)item->len
-	};
+	struct endpoints *e = &p->c->endpoints;
 
-	if (item->len == 0 || item->len > PROXY_UNIQUE_ID_MAX || p->c->endpoints.unique_id)
+	if (item->len == 0 || item->len > PROXY_UNIQUE_ID_MAX || e->unique_id)
 		return CSSL_E_RANGE;
-	return connection_take_header(p->c, &h);
+	e->unique_id = fine_block_take(&p->c->home->blocks, item->len);
+	if (!e->unique_id)
+		return CSSL_E_NO_MEMORY;
+	memcpy(e->unique_id, item->value, item->len);
+	e->unique_id_len = (uint8_t)item->len;
+	return 0;
 }
 
 static int unpack_copy(struct parsed *p, const struct field_item *item)
