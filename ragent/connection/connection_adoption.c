@@ -169,7 +169,7 @@ static void adoption_pause_begins(struct connection *c)
 		c->busy->pause_began_ms = connection_now_ms(c);
 }
 
-static void adoption_wake_except(struct connection *c, int except)
+void connection_wake(struct connection *c, int except)
 {
 	/* where connections do not follow an address, the last owner still has open backend connections */
 	int wanted = front_hands_off(c->front) || c->now.owner == except ? NO_AGENT : c->now.owner;
@@ -184,11 +184,6 @@ static void adoption_wake_except(struct connection *c, int except)
 		adoption_wake_in(c, WAKE_RETRY_MS);
 }
 
-void connection_wake(struct connection *c)
-{
-	adoption_wake_except(c, NO_AGENT);
-}
-
 /* Do not choose another link of the lost agent, even if RAgent has not seen its end yet. */
 void connection_adopt_lost(struct connection *c, int lost)
 {
@@ -198,7 +193,7 @@ void connection_adopt_lost(struct connection *c, int lost)
 	adoption_pause_begins(c);
 	connection_owner_goes(c);
 	if (delay_ms == 0) {
-		adoption_wake_except(c, lost);
+		connection_wake(c, lost);
 		return;
 	}
 	counter_add(&c->home->counters.takeovers_delayed, 1);
@@ -238,7 +233,7 @@ static void adoption_rest(struct connection *c, int from)
 	connection_to_rest(c, OWNERSHIP_REST,
 		&(struct move_result){ .outcome = MOVE_DONE, .from = from, .to = NO_AGENT, .epoch = c->now.epoch });
 	if (connection_needs_owner(c)) /* a record came while the owner froze it */
-		connection_wake(c);
+		connection_wake(c, NO_AGENT);
 	else if (c->now.tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else

@@ -235,7 +235,7 @@ static size_t client_take(struct connection *c, uint8_t *data, size_t len)
 	/* if it has tried to find an owner, the next attempt has its deadline already */
 	if (used && was == CONNECTION_RESTING && c->now.state == was && c->now.attempts == 0 &&
 		connection_needs_owner(c))
-		connection_wake(c);
+		connection_wake(c, NO_AGENT);
 	return used;
 }
 

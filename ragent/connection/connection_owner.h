@@ -22,9 +22,9 @@ bool connection_needs_owner(const struct connection *c);
 void connection_hand_over(struct connection *c);
 /* Its owner @lost is lost, and another one has to go on: at once, or when its turn comes (limits/pace.h). */
 void connection_adopt_lost(struct connection *c, int lost);
-/* RESTING: it needs an owner now. If there is none, try again for a while. */
-void connection_wake(struct connection *c);
-/* The same, when its turn comes among the connections of lost owners. */
+/* RESTING: it needs an owner now, but not @except. If there is none, try again for a while, with any agent. */
+void connection_wake(struct connection *c, int except);
+/* The same with any agent, when its turn comes among the connections of lost owners. */
 void connection_wake_in_turn(struct connection *c);
 
 /* ADOPTED. A handler of frames. */

@@ -346,7 +346,7 @@ static void act_on_deadline(struct connection *c)
 	case CONNECTION_ADOPTING: connection_end(c, END_MOVE_FAILED, END_RESET); break;
 	case CONNECTION_RESTING:
 		if (connection_needs_owner(c))
-			connection_wake(c);
+			connection_wake(c, NO_AGENT);
 		else
 			check_silence(c);
 		break;
