@@ -160,18 +160,9 @@ static int agent_in_fin(struct connection *c, const struct frame *f, const void 
 	return 0;
 }
 
-/* Mail that could not leave a drained agent was told so: for the report of the drain. */
-static void agent_note_drain(struct connection *c, int agent, enum end_reason reason)
-{
-	struct drain *drain = agents_drain_of(connection_agents(c), agent);
-
-	if (reason == END_SHUTTING_DOWN && drain_state(drain) == DRAIN_UNDER_WAY)
-		drain_note_ended(drain);
-}
-
 static int agent_in_end(struct connection *c, const struct frame *f, const void *message)
 {
-	const int agent = link_agent(c->now.current.link);
+	struct drain *drain = agents_drain_of(connection_agents(c), link_agent(c->now.current.link));
 	uint8_t reason = f->payload[0];
 
 	if (reason >= END_REASON_COUNT) /* a reason of a later release: it does not cost the link and all its streams */
@@ -181,7 +172,8 @@ static int agent_in_end(struct connection *c, const struct frame *f, const void 
 	if (c->now.state == CONNECTION_FINISHING &&
 		c->now.end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
 		reason = c->now.end_reason;
-	agent_note_drain(c, agent, (enum end_reason)reason);
+	if (reason == END_SHUTTING_DOWN && drain_state(drain) == DRAIN_UNDER_WAY)
+		drain_note_ended(drain); /* mail that could not leave a drained agent was told so */
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
 	c->home->cause = "";
 	return 0;

@@ -20,17 +20,6 @@ static void order_count_pause(counter *first, enum ownership_cause cause, uint64
 	time_counters_add(&row[1], latency_buckets, pause_us);
 }
 
-static void order_note_owner(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
-{
-	ownerships_note(
-		c->home->ownerships, &(struct ownership){ .connection = c->id,
-					     .since_ms = connection_now_ms(c),
-					     .pause_us = pause_us < UINT32_MAX ? (uint32_t)pause_us : UINT32_MAX,
-					     .epoch = (uint16_t)c->now.epoch,
-					     .agent = (int16_t)agent,
-					     .cause = (uint8_t)cause });
-}
-
 /* The time without an owner is over. */
 static uint64_t order_end_pause(struct connection *c, int agent, enum ownership_cause cause)
 {
@@ -53,7 +42,13 @@ uint64_t connection_note_owner(struct connection *c, int agent, enum ownership_c
 		pause_us = order_end_pause(c, agent, cause);
 	if (c->busy)
 		c->busy->move_began_ns = 0;
-	order_note_owner(c, agent, cause, pause_us);
+	ownerships_note(
+		c->home->ownerships, &(struct ownership){ .connection = c->id,
+					     .since_ms = connection_now_ms(c),
+					     .pause_us = pause_us < UINT32_MAX ? (uint32_t)pause_us : UINT32_MAX,
+					     .epoch = (uint16_t)c->now.epoch,
+					     .agent = (int16_t)agent,
+					     .cause = (uint8_t)cause });
 	return pause_us;
 }
 
