@@ -262,8 +262,9 @@ void connection_end_partials(struct connection_home *home)
 	}
 }
 
-static size_t client_said(struct connection *c, uint8_t *data, size_t len)
+static size_t client_on_data(struct stream *s, uint8_t *data, size_t len)
 {
+	struct connection *c = client_connection(s);
 	struct connection_home *home = c->home;
 	size_t used = 0, n;
 
@@ -285,11 +286,6 @@ static size_t client_said(struct connection *c, uint8_t *data, size_t len)
 	connection_relieve(c->home);
 	connection_work_ends(home);
 	return used;
-}
-
-static size_t client_on_data(struct stream *s, uint8_t *data, size_t len)
-{
-	return client_said(client_connection(s), data, len);
 }
 
 /* --- its end, and what it took --- */
