@@ -155,9 +155,6 @@ int queue_unpark(struct queue *q, const struct queue_receipt *r);
 /* The sender left before on_stored, or the message is PARKED: it is deleted again. */
 void queue_forget(struct queue *q, struct queue_receipt *r);
 
-/* A transaction without a message got its last reply: remember it. 0, NOT_READY, FULL, CSSL_E_NO_MEMORY or
- * CSSL_E_RANGE. */
-int queue_decide(struct queue *q, struct content_bytes name, struct content_bytes reply);
 /* 0: the reply is in @out (@cap bytes; longer ones are cut), its length in @len. UNDECIDED; FORGOTTEN; FORGOTTEN_HERE;
  * NONE: it was not decided, or longer than decided_s ago. */
 int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len);

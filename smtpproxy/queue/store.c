@@ -162,30 +162,6 @@ static int store_may_add(struct queue *q, const struct queue_mail *m)
 
 /* --- adding --- */
 
-static struct item *store_decision(struct queue *q, struct content_bytes name, struct content_bytes reply)
-{
-	const struct content content = { .at_ms = queue_now_ms(q), .name = name, .rest = reply };
-
-	return stock_make(q, ITEM_DECIDED, &content);
-}
-
-int queue_decide(struct queue *q, struct content_bytes name, struct content_bytes reply)
-{
-	struct item *i;
-
-	if (!name.len || name.len > 255)
-		return CSSL_E_RANGE;
-	if (queue_room(q) == QUEUE_NOT_READY)
-		return QUEUE_NOT_READY;
-	if (decided_make_room(q))
-		return QUEUE_FULL;
-	i = store_decision(q, name, reply);
-	if (!i)
-		return CSSL_E_NO_MEMORY;
-	stock_push(q, CHANGE_PUT, i, true);
-	return 0;
-}
-
 int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len)
 {
 	const int64_t now_ms = queue_now_ms(q);
@@ -207,11 +183,12 @@ static struct item *store_message(struct queue *q, const struct queue_mail *m)
 	const struct content content = {
 		.at_ms = queue_now_ms(q), .name = m->destination, .envelope = m->envelope, .rest = m->body
 	};
+	const struct content decision = { .at_ms = content.at_ms, .name = m->transaction, .rest = m->reply };
 	struct item *i = stock_make(q, ITEM_MESSAGE, &content);
 
 	if (!i || !m->transaction.len)
 		return i;
-	i->with = store_decision(q, m->transaction, m->reply);
+	i->with = stock_make(q, ITEM_DECIDED, &decision);
 	if (!i->with) {
 		destination_let_go(&q->destinations, i);
 		item_remove(&q->items, i);

@@ -293,9 +293,31 @@ static void command_may(int argc, char **argv)
 	answer(queue_may_deliver(driver.queue));
 }
 
+/* A decision comes with its message: here with one that is dropped when both are stored. */
+static void on_decision_stored(struct queue_receipt *r, enum queue_outcome outcome)
+{
+	queue_forget(driver.queue, r);
+	free(r);
+}
+
 static void command_decide(int argc, char **argv)
 {
-	answer(queue_decide(driver.queue, bytes_of(argv[1]), bytes_of(argv[2])));
+	struct queue_receipt *r = calloc(1, sizeof *r);
+	const struct queue_mail m = {
+		.destination = bytes_of("decided.example"),
+		.envelope = bytes_of("decided"),
+		.body = bytes_of("decided"),
+		.transaction = bytes_of(argv[1]),
+		.reply = bytes_of(argv[2]),
+		.start = QUEUE_PARKED,
+	};
+	int error;
+
+	r->on_stored = on_decision_stored;
+	error = queue_add(driver.queue, &m, r);
+	if (error)
+		free(r);
+	answer(error);
 }
 
 static void command_decided(int argc, char **argv)
