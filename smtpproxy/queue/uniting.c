@@ -2,6 +2,7 @@
  * has beside it. */
 #include "smtpproxy/queue/uniting.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/report/log.h"
@@ -30,12 +31,13 @@ static void compare_begin(struct queue *q, struct backup *b)
 
 static void compare_delete(struct backup *b, enum item_kind kind, uint64_t id)
 {
-	struct item *i = item_loose(kind, id);
+	struct item *i = calloc(1, sizeof *i); /* to name the field: none is in memory */
 
 	if (!i) {
 		backup_give_up(b, "out of memory");
 		return;
 	}
+	*i = (struct item){ .id = id, .kind = (uint8_t)kind, .state = ITEM_GONE, .refs = 1 };
 	backup_push(b, CHANGE_DELETE, i);
 	item_drop(i);
 }

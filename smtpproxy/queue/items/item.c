@@ -163,19 +163,6 @@ void item_set_note(struct item_set *set, struct item *i, uint8_t *note, size_t l
 	i->note_len = (uint32_t)len;
 }
 
-struct item *item_loose(enum item_kind kind, uint64_t id)
-{
-	struct item *i = calloc(1, sizeof *i);
-
-	if (!i)
-		return NULL;
-	i->id = id;
-	i->kind = (uint8_t)kind;
-	i->state = ITEM_GONE;
-	i->refs = 1;
-	return i;
-}
-
 void item_drop(struct item *i)
 {
 	assert(i->refs);

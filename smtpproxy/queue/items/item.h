@@ -109,9 +109,6 @@ static inline void item_hold(struct item *i)
 	i->refs++;
 }
 void item_drop(struct item *i);
-/* An item outside of any set, to name a field without an item. The caller has its one reference. NULL: out of
- * memory. */
-struct item *item_loose(enum item_kind kind, uint64_t id);
 void item_set_clear(struct item_set *set);
 
 /* The memory of an item beside its sealed bytes: two slots of the index, and what malloc() adds to both. */
