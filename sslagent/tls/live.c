@@ -60,11 +60,6 @@ void live_pool_destroy(struct live_pool *p)
 	free(p);
 }
 
-void live_pool_limit_records(struct live_pool *p, uint64_t records)
-{
-	p->limit = records;
-}
-
 /* AES-GCM: 2^24.5 full records of one key (RFC 8446 5.5, RFC 9325 4.4). TLS 1.3 updates its keys long before; TLS 1.2
  * has to end the connection, so it goes nearer to the limit. For ChaCha20-Poly1305 the sequence number ends first. */
 uint64_t live_limit(const struct live *l)

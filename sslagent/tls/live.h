@@ -25,9 +25,6 @@ struct live_pool;
 struct live_pool *live_pool_create(enum tls_algorithms a);
 void live_pool_destroy(struct live_pool *p); /* every live must have been destroyed */
 
-/* For tests: limit the records of one key to @records. The default stays well below the limits of RFC 8446 5.5. */
-void live_pool_limit_records(struct live_pool *p, uint64_t records);
-
 /* How an ownership begins. */
 enum live_start {
 	LIVE_CONTINUES, /* after a frozen owner: the next record follows its last */

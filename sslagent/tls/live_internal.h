@@ -16,7 +16,7 @@ struct live_pool {
 	struct record_aead *aead;
 	EVP_KDF_CTX *schedule;
 	struct slabs lives;
-	uint64_t limit; /* of live_pool_limit_records; 0: none */
+	uint64_t limit; /* records of one key, for tests; 0: the default, well below the limits of RFC 8446 5.5 */
 };
 
 /*

@@ -198,7 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	now_ms = client_ms = 0;
 	MUST(live_pair_start(&pair, suite, fragments[settings & 3]) == 0);
 	if (settings & 4)
-		live_pool_limit_records(pair.pool, 3);
+		pair.pool->limit = 3;
 	while (wire_left(&in) > 0)
 		operations[wire_u8(&in) % (sizeof(operations) / sizeof(operations[0]))](&in);
 	live_pair_stop(&pair);

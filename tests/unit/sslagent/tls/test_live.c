@@ -221,7 +221,7 @@ END_TEST
 START_TEST(at_the_limit_tls13_updates_its_keys)
 {
 	start(TLS13_AES_128);
-	live_pool_limit_records(pair.pool, 3);
+	pair.pool->limit = 3;
 	for (int turn = 0; turn < 3; turn++) {
 		for (int i = 0; i < 3; i++)
 			agent_says(pair.agent, 5);
@@ -238,7 +238,7 @@ START_TEST(at_the_clients_limit_tls13_asks_it_once_to_update_its_keys)
 	struct live_record got;
 
 	start(TLS13_AES_128);
-	live_pool_limit_records(pair.pool, 3);
+	pair.pool->limit = 3;
 	for (int i = 0; i < 5; i++)
 		client_says(pair.agent, 5);
 	ck_assert_int_eq(live_due(pair.agent), LIVE_KEY_UPDATE_DUE);
@@ -260,7 +260,7 @@ START_TEST(at_the_limit_tls12_closes)
 	struct live_record got;
 
 	start(TLS12_AES_128);
-	live_pool_limit_records(pair.pool, 4); /* it began at 1 */
+	pair.pool->limit = 4; /* it began at 1 */
 	for (int i = 0; i < 3; i++)
 		agent_says(pair.agent, 5);
 	ck_assert_int_eq(live_due(pair.agent), LIVE_LIMIT_REACHED);

@@ -180,7 +180,7 @@ START_TEST(a_takeovers_key_update_repeats_at_most_one_record_of_constant_content
 	uint8_t first[LIVE_SMALL_RECORD_MAX];
 
 	start(TLS13_AES_128);
-	live_pool_limit_records(pair.pool, 3);
+	pair.pool->limit = 3;
 	struct live *one = adopt(pair.pool, &pair.part, 2, LIVE_TAKES_OVER);
 	pair.part.read_sequence = 5; /* where another owner would ask for an update */
 	struct live *two = adopt(pair.pool, &pair.part, 3, LIVE_TAKES_OVER);
@@ -272,7 +272,7 @@ END_TEST
 START_TEST(tls12_sequences_end_below_the_epochs_bits)
 {
 	start(suite_at(_i)->id);
-	live_pool_limit_records(pair.pool, UINT64_MAX);
+	pair.pool->limit = UINT64_MAX;
 	pair.part.write_sequence = (1ull << 48) - 1;
 	if (!is_tls13(&pair)) {
 		struct live *l = adopt(pair.pool, &pair.part, 2, LIVE_CONTINUES);

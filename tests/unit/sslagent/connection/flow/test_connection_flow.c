@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "sslagent/tls/live_internal.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -273,7 +274,7 @@ END_TEST
 
 START_TEST(a_key_update_of_ours_comes_well_before_the_limit)
 {
-	live_pool_limit_records(a1.worker.live_pool, 8);
+	a1.worker.live_pool->limit = 8;
 	converse(TLS13);
 	backend_say(lots, 1u << 20);
 	client_expect(lots, 1u << 20);
@@ -285,7 +286,7 @@ END_TEST
 /* tcp has no checkpoint: the end of its bytes must not look like the protocol's. */
 START_TEST(tls_1_2_ends_at_the_limit_and_certifies_nothing)
 {
-	live_pool_limit_records(a1.worker.live_pool, 4);
+	a1.worker.live_pool->limit = 4;
 	keep("tcp", &a1, TLS12);
 	backend_accept();
 	for (unsigned i = 0; i < 8 && !fake_said(&r, FRAME_END); i++) {
@@ -300,7 +301,7 @@ END_TEST
 /* The last record of the client's key is empty: the limit comes between two mails. */
 START_TEST(mail_ends_at_the_limit_between_two_mails)
 {
-	live_pool_limit_records(a1.worker.live_pool, 6);
+	a1.worker.live_pool->limit = 6;
 	keep("smtp", &a1, TLS12);
 	backend_accept();
 	backend_say_text("220 inner.example ESMTP\r\n");
