@@ -21,7 +21,7 @@ static const unsigned may_move_to[] = {
 	[LIVE_OWNS] = TO(LIVE_UNCOMMITTED) | TO(LIVE_ENDED) | TO(LIVE_FROZEN),
 	[LIVE_UNCOMMITTED] = TO(LIVE_OWNS) | TO(LIVE_FROZEN),
 	[LIVE_ENDED] = TO(LIVE_FROZEN),
-	[LIVE_FROZEN] = TO(LIVE_OWNS) | TO(LIVE_UNCOMMITTED) | TO(LIVE_ENDED),
+	[LIVE_FROZEN] = 0,
 };
 
 bool live_may_move(enum live_state from, enum live_state to)
@@ -290,16 +290,6 @@ void live_freeze(struct live *l, struct live_part *out)
 	record_key_drop(l->pool->aead, &l->read.loaded);
 	record_key_drop(l->pool->aead, &l->write.loaded);
 	audit_left(AUDIT_FROZEN, l->connection.bytes, l->epoch);
-}
-
-int live_thaw(struct live *l, uint16_t epoch)
-{
-	/* law 7: what was frozen goes on only in a later epoch */
-	if (epoch <= l->epoch)
-		return CSSL_E_UNSAFE;
-	l->epoch = epoch;
-	live_move(l, l->frozen_state);
-	return 0;
 }
 
 struct live_position live_position(const struct live *l)

@@ -5,7 +5,7 @@
  * Bytes in, bytes out. It has no socket and no clock.
  *
  * At most one live copy of a write key exists: live_freeze() takes the state out and from then on nothing can be sealed
- * or opened; live_thaw() only with a new, higher epoch; live_destroy() wipes.
+ * or opened; live_destroy() wipes.
  */
 #pragma once
 
@@ -121,13 +121,9 @@ void live_committed(struct live *l, uint32_t write_generation);
 enum live_moment { LIVE_NOW, LIVE_AFTER_KEY_UPDATE };
 int live_describe(const struct live *l, enum live_moment moment, struct live_part *out);
 
-/* Freeze, and write the live part. After it only live_thaw or live_destroy is legal. Legal in every state. The part
+/* Freeze, and write the live part. After it only live_destroy is legal. Legal in every state. The part
  * carries a KeyUpdate that is still due, a takeover's too; it does not carry a due warning. */
 void live_freeze(struct live *l, struct live_part *out);
-/* Own again from the point of the freeze, under @epoch, which is higher than every epoch before. Only after a hand-off
- * that no agent accepted. If RAgent told of a commit meanwhile, the caller must call live_committed, too. 0 or
- * CSSL_E_UNSAFE. */
-int live_thaw(struct live *l, uint16_t epoch);
 
 /* The read sequence is that of the first unfinished record, if there is one. */
 struct live_position live_position(const struct live *l);

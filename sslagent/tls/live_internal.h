@@ -24,7 +24,7 @@ struct live_pool {
  *   UNCOMMITTED <------------- OWNS ----------------------------------------> ENDED
  *        |  ------------------> |                                               |
  *        |      live_committed  |                                               |
- *        +---------- live_freeze/live_thaw, from and to any of the three -------+---> FROZEN
+ *        +---------------- live_freeze, from any of the three ------------------+---> FROZEN
  */
 enum live_state { LIVE_OWNS, LIVE_UNCOMMITTED, LIVE_ENDED, LIVE_FROZEN };
 bool live_may_move(enum live_state from, enum live_state to);
@@ -75,7 +75,7 @@ struct live {
 	uint8_t nonce_base[8]; /* R, TLS 1.2 AES-GCM */
 	struct live_direction read, write;
 	uint8_t state;        /* enum live_state */
-	uint8_t frozen_state; /* enum live_state; in FROZEN: the state after a thaw */
+	uint8_t frozen_state; /* enum live_state; in FROZEN: the state before it */
 	/* Before the next data record: the client asked, or a lost owner's sequence numbers are in doubt. Moves with
 	 * the part. */
 	uint8_t owed;          /* enum live_owed */

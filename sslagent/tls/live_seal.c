@@ -191,6 +191,4 @@ void live_committed(struct live *l, uint32_t write_generation)
 		return;
 	if (l->state == LIVE_UNCOMMITTED)
 		live_move(l, LIVE_OWNS);
-	else if (l->state == LIVE_FROZEN && l->frozen_state == LIVE_UNCOMMITTED)
-		l->frozen_state = LIVE_OWNS;
 }

@@ -154,8 +154,7 @@ static void agent_moves(struct wire_reader *in)
 	int r = live_create(pair.pool, &part, pair.suite->id, &at, epoch, how, &next);
 	if (r < 0) {
 		MUST(r == CSSL_E_UNSAFE && how == LIVE_TAKES_OVER);
-		MUST(live_thaw(pair.agent, epoch) == 0);
-		return;
+		MUST(live_create(pair.pool, &part, pair.suite->id, &at, epoch, LIVE_CONTINUES, &next) == 0);
 	}
 	live_destroy(pair.agent);
 	pair.agent = next;
