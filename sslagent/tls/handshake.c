@@ -26,14 +26,9 @@ static const unsigned may_move_to[] = {
 	[HANDSHAKE_FAILED] = 0,
 };
 
-bool handshake_may_move(enum handshake_state from, enum handshake_state to)
-{
-	return (may_move_to[from] & TO(to)) != 0;
-}
-
 void handshake_move(struct handshake *h, enum handshake_state to)
 {
-	assert(handshake_may_move(h->state, to));
+	assert(may_move_to[h->state] & TO(to));
 	h->state = to;
 }
 

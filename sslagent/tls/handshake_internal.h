@@ -18,7 +18,6 @@ enum handshake_state {
 	HANDSHAKE_EXPORTED,
 	HANDSHAKE_FAILED
 };
-bool handshake_may_move(enum handshake_state from, enum handshake_state to);
 void handshake_move(struct handshake *h, enum handshake_state to);
 
 /* The facts of the client's hello that are needed before OpenSSL reads it. */

@@ -24,14 +24,9 @@ static const unsigned may_move_to[] = {
 	[LIVE_FROZEN] = 0,
 };
 
-bool live_may_move(enum live_state from, enum live_state to)
-{
-	return (may_move_to[from] & TO(to)) != 0;
-}
-
 void live_move(struct live *l, enum live_state to)
 {
-	assert(live_may_move(l->state, to));
+	assert(may_move_to[l->state] & TO(to));
 	l->state = (uint8_t)to;
 }
 

@@ -27,7 +27,6 @@ struct live_pool {
  *        +---------------- live_freeze, from any of the three ------------------+---> FROZEN
  */
 enum live_state { LIVE_OWNS, LIVE_UNCOMMITTED, LIVE_ENDED, LIVE_FROZEN };
-bool live_may_move(enum live_state from, enum live_state to);
 void live_move(struct live *l, enum live_state to);
 
 struct live_direction {

@@ -27,14 +27,9 @@ static const struct {
 	[ITEM_GONE] = { "gone", 0 },
 };
 
-bool item_may_move(enum item_state from, enum item_state to)
-{
-	return (states[from].may_move_to & 1u << to) != 0;
-}
-
 void item_move(struct item *i, enum item_state to)
 {
-	assert(item_may_move(i->state, to));
+	assert(states[i->state].may_move_to & 1u << to);
 	i->state = (uint8_t)to;
 }
 

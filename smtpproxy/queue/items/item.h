@@ -82,8 +82,7 @@ struct item {
 	uint8_t reading, copies, past; /* enum item_reading, item_copies, item_past */
 };
 
-/* True if the table of moves allows the move. */
-bool item_may_move(enum item_state from, enum item_state to);
+/* Only as drawn. */
 void item_move(struct item *i, enum item_state to);
 const char *item_state_name(enum item_state s);
 

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "sslagent/tls/live_internal.h"
+#include "tests/unit/moves.h"
 #include "tests/unit/sslagent/tls/live_owners.h"
 #include "tests/unit/unit.h"
 
@@ -303,6 +304,13 @@ START_TEST(after_close_notify_of_ours_nothing_is_sealed_but_the_client_is_heard)
 }
 END_TEST
 
+static void move_live(int from, int to)
+{
+	struct live l = { .state = (uint8_t)from };
+
+	live_move(&l, (enum live_state)to);
+}
+
 START_TEST(states_move_as_drawn)
 {
 	static const char *const drawn = /* from: owns, uncommitted, ended, frozen */
@@ -313,8 +321,7 @@ START_TEST(states_move_as_drawn)
 
 	for (int from = LIVE_OWNS; from <= LIVE_FROZEN; from++)
 		for (int to = LIVE_OWNS; to <= LIVE_FROZEN; to++)
-			ck_assert_int_eq(
-				live_may_move((enum live_state)from, (enum live_state)to), drawn[from * 4 + to] - '0');
+			ck_assert_int_eq(move_is_allowed(move_live, from, to), drawn[from * 4 + to] - '0');
 }
 END_TEST
 

@@ -4,6 +4,7 @@
 
 #include "proto/error.h"
 #include "smtpproxy/queue/items/item.h"
+#include "tests/unit/moves.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
@@ -109,14 +110,21 @@ START_TEST(foreign_fields_are_refused)
 }
 END_TEST
 
+static void move_item(int from, int to)
+{
+	struct item i = { .state = (uint8_t)from };
+
+	item_move(&i, (enum item_state)to);
+}
+
 START_TEST(only_taken_messages_are_deferred_after_an_attempt)
 {
-	ck_assert(item_may_move(ITEM_TAKEN, ITEM_DEFERRED));
-	ck_assert(!item_may_move(ITEM_READY, ITEM_DEFERRED));
-	ck_assert(!item_may_move(ITEM_STORING, ITEM_TAKEN));
-	ck_assert(!item_may_move(ITEM_HELD, ITEM_TAKEN));
+	ck_assert(move_is_allowed(move_item, ITEM_TAKEN, ITEM_DEFERRED));
+	ck_assert(!move_is_allowed(move_item, ITEM_READY, ITEM_DEFERRED));
+	ck_assert(!move_is_allowed(move_item, ITEM_STORING, ITEM_TAKEN));
+	ck_assert(!move_is_allowed(move_item, ITEM_HELD, ITEM_TAKEN));
 	for (int to = 0; to < ITEM_STATES; to++)
-		ck_assert(!item_may_move(ITEM_GONE, to));
+		ck_assert(!move_is_allowed(move_item, ITEM_GONE, to));
 }
 END_TEST
 
