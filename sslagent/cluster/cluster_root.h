@@ -4,10 +4,9 @@
  *   cluster.c              life: create, leave, close, destroy
  *   cluster_tick.c         the timer of the main thread
  *   cluster_hear.c         sockets, and what is heard by datagram: each message goes to its part
- *   cluster_links.c        what comes over links, and what becomes of them: likewise
+ *   cluster_links.c        what goes over links, and what becomes of them: likewise; the keys that agents have in common
  *   cluster_sessions.c     the session source of the TLS side
  *   cluster_connections.c  live parts, epochs: what agents tell each other of connections
- *   cluster_keys.c         sending keys and ticket keys: given, taken, renewed
  *   cluster_thread.c       threads, tasks and news between them
  *   pulls.c, passed_backends.c, revocations.c
  *
@@ -88,9 +87,10 @@ static inline const uint8_t *recent_id(const uint8_t *session_id)
 /* cluster_tick.c: start the timer. 0 or CSSL_E_NO_MEMORY. */
 int cluster_tick_start(struct cluster *c);
 
-/* cluster_links.c; ctx: the cluster */
+/* cluster_links.c; ctx: the cluster. keys_tick: every PEERS_EVERY_MS or so, renews keys in time. */
 extern const struct peers_ops cluster_peers_ops;
 extern const struct joining_ops cluster_joining_ops;
+void cluster_keys_tick(struct cluster *c, int64_t now_ms);
 
 /* cluster_hear.c. open: bind the workers' sockets, and open that of the main thread. 0 or CSSL_E_SYSTEM with a message.
  */
@@ -111,9 +111,3 @@ void cluster_import_live(struct cluster *c, const struct offer *o, int64_t now_m
 void cluster_supersede(void *cluster, unsigned owner, const struct connection_id *id, uint16_t of);
 void cluster_heard_connection(struct cluster *c, unsigned from, const Cssl__BroadcastMessage *m, int64_t now_ms);
 
-/* cluster_keys.c. greet: give a new link all keys. on_message takes SENDING_KEY, KEY_CONFIRMED and TICKET_KEYS; 0
- * or negative. tick: every PEERS_EVERY_MS or so. make_ticket_key: and give it to all peers. */
-void cluster_keys_greet(struct cluster *c, struct peer *p);
-int cluster_keys_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m);
-void cluster_keys_tick(struct cluster *c, int64_t now_ms);
-void cluster_keys_make_ticket_key(struct cluster *c, int64_t now_ms);
