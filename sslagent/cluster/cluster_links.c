@@ -1,6 +1,6 @@
 /* cluster_links.c: what goes over links, and what becomes of links. The keys that agents have in common are given here:
- * the sending key of each, and those of tickets. Each is made anew in time. Of all else that comes, each message and each
- * event goes to its part. That part checks every field: no peer is trusted.
+ * the sending key of each, and those of tickets. Each is made anew in time. Of all else that comes, each message and
+ * each event goes to its part. That part checks every field: no peer is trusted.
  */
 #include <openssl/crypto.h>
 #include <string.h>

@@ -1,10 +1,9 @@
 /* cluster_root.h: the root object of the membership: the parts that it embeds, and what they share. Only for the files
  * of this folder; the parts below it (broadcast/, peers/, joining/) do not know it.
  *
- *   cluster.c              life: create, leave, close, destroy
- *   cluster_tick.c         the timer of the main thread
+ *   cluster.c              life: create, leave, close, destroy; the timer of the main thread
  *   cluster_hear.c         sockets, and what is heard by datagram: each message goes to its part
- *   cluster_links.c        what goes over links, and what becomes of them: likewise; the keys that agents have in common
+ *   cluster_links.c        what comes over links, and what becomes of them: likewise; the keys of all agents
  *   cluster_sessions.c     the session source of the TLS side
  *   cluster_connections.c  live parts, epochs: what agents tell each other of connections
  *   cluster_thread.c       threads, tasks and news between them
@@ -83,9 +82,6 @@ static inline const uint8_t *recent_id(const uint8_t *session_id)
 {
 	return session_id + SESSION_ID_LEN - RECENT_ID_LEN;
 }
-
-/* cluster_tick.c: start the timer. 0 or CSSL_E_NO_MEMORY. */
-int cluster_tick_start(struct cluster *c);
 
 /* cluster_links.c; ctx: the cluster. keys_tick: every PEERS_EVERY_MS or so, renews keys in time. */
 extern const struct peers_ops cluster_peers_ops;
