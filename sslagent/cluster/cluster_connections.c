@@ -14,14 +14,6 @@
 
 #define CLOCK_SLACK_MS 1000 /* another agent's clock may be ahead by this much, not heard yet */
 
-static struct connection_id heard_id(const ProtobufCBinaryData *id)
-{
-	struct connection_id connection;
-
-	memcpy(connection.bytes, id->data, sizeof connection.bytes);
-	return connection;
-}
-
 /* A worker that sealed on under keys which another agent has, too, gets to know. */
 struct superseded {
 	struct connection_id id;
@@ -47,50 +39,6 @@ void cluster_supersede(void *cluster, unsigned owner, const struct connection_id
 	if (owner != SEEN_NO_OWNER &&
 		cluster_thread_tell(&c->threads[owner - 1], superseded_tell, of, &s, sizeof s) != 0)
 		log_event(LOG_ERROR, id, "superseded owner not told", "cause=\"out of memory\" epoch=%u", of);
-}
-
-/* The sender owns it now, by its own word. A worker of this agent that claimed it under these keys must not seal for it
- * any more (law 2), and a live part of before can no longer be adopted (law 5). */
-static void heard_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *m, int64_t now_ms)
-{
-	struct connection_id id = heard_id(&m->connection_id);
-	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
-	const enum seen_doubt doubt = m->in_doubt ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT;
-	const struct live_adopted adopted = { &id, at.epoch, m->read_generation, m->write_generation,
-		(agent_index)sender };
-
-	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_OWN_WORD, doubt, now_ms), &id, at.epoch);
-	live_table_adopted(c->live, &adopted);
-}
-
-static void heard_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
-{
-	struct connection_id id = heard_id(&m->connection_id);
-	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
-
-	cluster_supersede(
-		c, connections_seen_hear(c->seen, &id, &at, SEEN_HEARSAY, SEEN_NO_DOUBT, now_ms), &id, at.epoch);
-	connections_seen_stop(c->seen, &id, &at, m->goes_on ? SEEN_RESTS : SEEN_ENDED, now_ms);
-	live_table_drop(c->live, &id);
-}
-
-/* The shared clock of the cluster is the highest one: take the sender's clock when it is ahead. */
-static void heard_heartbeat(struct cluster *c, const Cssl__Heartbeat *h)
-{
-	int64_t ahead_ms = h->shared_clock_ms - cluster_now_ms();
-
-	if (ahead_ms > atomic_load(&c->shared_clock_ahead_ms))
-		atomic_store(&c->shared_clock_ahead_ms, ahead_ms);
-}
-
-void cluster_heard_connection(struct cluster *c, unsigned from, const Cssl__BroadcastMessage *m, int64_t now_ms)
-{
-	if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED)
-		heard_adopted(c, from, m->adopted, now_ms);
-	else if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_GONE)
-		heard_gone(c, m->gone, now_ms);
-	else
-		heard_heartbeat(c, m->heartbeat);
 }
 
 /* How far the owner has certainly sealed. Only a frozen owner has stopped at its sequence. Records of other owners

@@ -13,7 +13,7 @@
 #include "sslagent/cluster/broadcast/broadcast_message.h"
 #include "sslagent/cluster/broadcast/broadcast_sender.h"
 #include "sslagent/cluster/cluster_root.h"
-#include "sslagent/counters.h"
+#include "sslagent/sessions/live_table.h"
 
 #define REPEATS_MAX 256u /* that wait for a thread */
 #define SOON_MS     50   /* later than that, the tick of an idle agent is early enough */
@@ -89,15 +89,59 @@ static void hear_gap(struct cluster *c, unsigned sender, const Cssl__Gap *m)
 		atomic_fetch_sub(&t->repeats, 1);
 }
 
+/* What other agents tell of connections: on any thread, as it is heard */
+
+static struct connection_id heard_id(const ProtobufCBinaryData *id)
+{
+	struct connection_id connection;
+
+	memcpy(connection.bytes, id->data, sizeof connection.bytes);
+	return connection;
+}
+
+/* The sender owns it now, by its own word. A worker of this agent that claimed it under these keys must not seal for it
+ * any more (law 2), and a live part of before can no longer be adopted (law 5). */
+static void heard_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *m, int64_t now_ms)
+{
+	struct connection_id id = heard_id(&m->connection_id);
+	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
+	const enum seen_doubt doubt = m->in_doubt ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT;
+	const struct live_adopted adopted = { &id, at.epoch, m->read_generation, m->write_generation,
+		(agent_index)sender };
+
+	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_OWN_WORD, doubt, now_ms), &id, at.epoch);
+	live_table_adopted(c->live, &adopted);
+}
+
+static void heard_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
+{
+	struct connection_id id = heard_id(&m->connection_id);
+	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
+
+	cluster_supersede(
+		c, connections_seen_hear(c->seen, &id, &at, SEEN_HEARSAY, SEEN_NO_DOUBT, now_ms), &id, at.epoch);
+	connections_seen_stop(c->seen, &id, &at, m->goes_on ? SEEN_RESTS : SEEN_ENDED, now_ms);
+	live_table_drop(c->live, &id);
+}
+
+/* The shared clock of the cluster is the highest one: take the sender's clock when it is ahead. */
+static void heard_heartbeat(struct cluster *c, const Cssl__Heartbeat *h)
+{
+	int64_t ahead_ms = h->shared_clock_ms - cluster_now_ms();
+
+	if (ahead_ms > atomic_load(&c->shared_clock_ahead_ms))
+		atomic_store(&c->shared_clock_ahead_ms, ahead_ms);
+}
+
 static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)
 {
 	struct cluster *c = ctx;
 
 	switch (m->what_case) {
 	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: cluster_import(c, (agent_index)sender, &m->ssl_obj, times); break;
-	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED:
-	case CSSL__BROADCAST_MESSAGE__WHAT_GONE:
-	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: cluster_heard_connection(c, sender, m, times->now_ms); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: heard_adopted(c, sender, m->adopted, times->now_ms); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: heard_gone(c, m->gone, times->now_ms); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: heard_heartbeat(c, m->heartbeat); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_PULL:
 	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT:
 	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: pulls_heard(c, sender, m); break;

@@ -101,9 +101,6 @@ void cluster_import(
 	void *cluster, agent_index from, const ProtobufCBinaryData *encoded, const struct heard_times *times);
 
 /* cluster_connections.c. Any thread. import_live: @o has a live part and no session. supersede: tell this owner, as
- * connections_seen_hear() names it, of the epoch of another one; SEEN_NO_OWNER: nothing to do. heard: ADOPTED, GONE or
- * HEARTBEAT of agent @from. */
+ * connections_seen_hear() names it, of the epoch of another one; SEEN_NO_OWNER: nothing to do. */
 void cluster_import_live(struct cluster *c, const struct offer *o, int64_t now_ms);
 void cluster_supersede(void *cluster, unsigned owner, const struct connection_id *id, uint16_t of);
-void cluster_heard_connection(struct cluster *c, unsigned from, const Cssl__BroadcastMessage *m, int64_t now_ms);
-
