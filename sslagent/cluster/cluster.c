@@ -61,7 +61,7 @@ static int cluster_make_tables(struct cluster *c, int64_t now_ms)
 	c->live = live_table_create(limits.bytes / LIVE_STORE_PART);
 	c->families = recent_create();
 	c->negatives = recent_create();
-	c->sending = sending_keys_create((unsigned)c->conf->agent_count);
+	c->sending = sending_keys_create();
 	c->sending_since_ms = now_ms;
 	c->tickets = ticket_keys_create(cluster_ticket_life_ms(c->conf));
 	c->receiver = broadcast_receiver_create((unsigned)c->conf->agent_count, &cluster_hear_ops, c);

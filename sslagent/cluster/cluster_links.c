@@ -105,26 +105,28 @@ static int keys_take_ticket_keys(struct cluster *c, const Cssl__TicketKeys *keys
 	return 0;
 }
 
+static void keys_confirmed(struct cluster *c, struct peer *p, uint64_t id)
+{
+	struct sending_key keys[2];
+	unsigned count = sending_keys_list(c->sending, keys);
+
+	for (unsigned i = 0; i < count; i++)
+		if (keys[i].id == id && keys[i].generation > p->key_held)
+			p->key_held = keys[i].generation;
+	OPENSSL_cleanse(keys, sizeof keys);
+}
+
 static int keys_on_message(struct cluster *c, struct peer *p, const Cssl__PeerMessage *m)
 {
 	switch (m->what_case) {
 	case CSSL__PEER_MESSAGE__WHAT_SENDING_KEY: return keys_take_sending_key(c, p, m->sending_key);
-	case CSSL__PEER_MESSAGE__WHAT_KEY_CONFIRMED:
-		sending_keys_confirmed(c->sending, p->index, m->key_confirmed);
-		return 0;
+	case CSSL__PEER_MESSAGE__WHAT_KEY_CONFIRMED: keys_confirmed(c, p, m->key_confirmed); return 0;
 	case CSSL__PEER_MESSAGE__WHAT_TICKET_KEYS: return keys_take_ticket_keys(c, m->ticket_keys);
 	default: return 0;
 	}
 }
 
 /* Keys renewed */
-
-static int keys_wait_for_peer(void *ctx, unsigned peer)
-{
-	struct cluster *c = ctx;
-
-	return c->peers.at[peer] && c->peers.at[peer]->state == PEER_UP;
-}
 
 static void keys_roll(struct cluster *c, int64_t now_ms)
 {
@@ -187,7 +189,9 @@ static void keys_keep_fresh(struct cluster *c, int64_t now_ms)
 
 void cluster_keys_tick(struct cluster *c, int64_t now_ms)
 {
-	if (sending_keys_step(c->sending, keys_wait_for_peer, c, now_ms)) {
+	const bool is_held = peers_hold_key(&c->peers, sending_keys_generation(c->sending) + 1);
+
+	if (sending_keys_step(c->sending, is_held, now_ms)) {
 		c->sending_since_ms = now_ms;
 		count(COUNT_SENDING_KEYS_ROLLED);
 		log_event(LOG_INFO, NULL, "sending key rolled", "generation=%u", sending_keys_generation(c->sending));

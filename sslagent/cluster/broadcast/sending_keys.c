@@ -1,4 +1,4 @@
-/* sending_keys.c: two keys in guarded memory, and the confirmations of each peer. */
+/* sending_keys.c: two keys in guarded memory. */
 #include "sslagent/cluster/broadcast/sending_keys.h"
 
 #include <pthread.h>
@@ -15,10 +15,6 @@ struct sending_keys {
 	} * secrets; /* sodium_malloc; next.generation 0: none */
 	_Atomic uint32_t generation;
 	int64_t next_ms; /* time of making */
-	unsigned peers;
-	struct {
-		uint64_t current, next; /* ids; 0: nothing confirmed */
-	} confirmed[];
 };
 
 static void sending_key_make(struct sending_key *key, uint32_t generation)
@@ -31,9 +27,9 @@ static void sending_key_make(struct sending_key *key, uint32_t generation)
 	randombytes_buf(key->secret, sizeof key->secret);
 }
 
-struct sending_keys *sending_keys_create(unsigned peers)
+struct sending_keys *sending_keys_create(void)
 {
-	struct sending_keys *k = calloc(1, sizeof *k + peers * sizeof k->confirmed[0]);
+	struct sending_keys *k = calloc(1, sizeof *k);
 
 	if (!k)
 		return NULL;
@@ -44,7 +40,6 @@ struct sending_keys *sending_keys_create(unsigned peers)
 	}
 	sodium_memzero(k->secrets, sizeof *k->secrets);
 	pthread_mutex_init(&k->lock, NULL);
-	k->peers = peers;
 	sending_key_make(&k->secrets->current, 1);
 	atomic_store(&k->generation, 1);
 	return k;
@@ -84,41 +79,14 @@ int sending_keys_roll(struct sending_keys *k, int64_t now_ms)
 	return 0;
 }
 
-void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id)
+bool sending_keys_step(struct sending_keys *k, bool is_held, int64_t now_ms)
 {
-	if (key_id == k->secrets->current.id)
-		k->confirmed[peer].current = key_id;
-	else if (k->secrets->next.generation != 0 && key_id == k->secrets->next.id)
-		k->confirmed[peer].next = key_id;
-}
-
-void sending_keys_forget_peer(struct sending_keys *k, unsigned peer)
-{
-	k->confirmed[peer].current = k->confirmed[peer].next = 0;
-}
-
-bool sending_keys_held_by(const struct sending_keys *k, unsigned peer)
-{
-	return k->confirmed[peer].current == k->secrets->current.id;
-}
-
-bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms)
-{
-	const struct sending_key *next = &k->secrets->next;
-	bool is_used = next->generation != 0;
-
-	for (unsigned peer = 0; is_used && now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS && peer < k->peers; peer++)
-		is_used = !waits_for(ctx, peer) || k->confirmed[peer].next == next->id;
-	if (!is_used)
+	if (k->secrets->next.generation == 0 || (!is_held && now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS))
 		return false;
 	pthread_mutex_lock(&k->lock);
 	k->secrets->current = k->secrets->next;
 	sodium_memzero(&k->secrets->next, sizeof k->secrets->next);
 	pthread_mutex_unlock(&k->lock);
-	for (unsigned peer = 0; peer < k->peers; peer++) {
-		k->confirmed[peer].current = k->confirmed[peer].next;
-		k->confirmed[peer].next = 0;
-	}
 	atomic_store_explicit(&k->generation, k->secrets->current.generation, memory_order_release);
 	return true;
 }

@@ -19,8 +19,8 @@ struct sending_key {
 
 struct sending_keys;
 
-/* Create with a first key. @peers: the number of agents. NULL: out of memory. */
-struct sending_keys *sending_keys_create(unsigned peers);
+/* Create with a first key. NULL: out of memory. */
+struct sending_keys *sending_keys_create(void);
 void sending_keys_destroy(struct sending_keys *k);
 
 /* Of the current key. Any thread. */
@@ -31,13 +31,5 @@ unsigned sending_keys_list(struct sending_keys *k, struct sending_key out[static
 /* Make a successor. 0; CSSL_E_BUSY: a successor is already on its way. */
 int sending_keys_roll(struct sending_keys *k, int64_t now_ms);
 
-void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id);
-/* A peer that lost its memory, or its link, has to confirm again. */
-void sending_keys_forget_peer(struct sending_keys *k, unsigned peer);
-/* 1 when the peer holds the current key, else 0. */
-bool sending_keys_held_by(const struct sending_keys *k, unsigned peer);
-
-/* Use the successor if its time has come. @waits_for(ctx, peer) tells whether to wait for that peer's confirmation. 1:
- * the successor is current now.
- */
-bool sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms);
+/* Use the successor if its time has come. @is_held: every peer that can has confirmed it. True: it is current now. */
+bool sending_keys_step(struct sending_keys *k, bool is_held, int64_t now_ms);

@@ -183,7 +183,7 @@ static void peer_update_flags(struct peer *p)
 	uint8_t alive = p->state == PEER_UP || peer_is_heard(p, now_ms);
 
 	atomic_store(&flags->alive, alive);
-	atomic_store(&flags->listens, alive && sending_keys_held_by(p->all->of.sending, p->index));
+	atomic_store(&flags->listens, alive && p->key_held >= sending_keys_generation(p->all->of.sending));
 	atomic_store(&flags->passes, p->state == PEER_UP && peer_link_passes_fds(p->link));
 	if (alive)
 		p->lost_ms = 0;
@@ -218,7 +218,7 @@ static void peer_up(struct peer *p)
 		return;
 	}
 	if (before.boot_id != hello->boot_id)
-		sending_keys_forget_peer(p->all->of.sending, p->index);
+		p->key_held = 0; /* it lost its memory */
 	p->retry_every_ms = PEER_RETRY_FIRST_MS;
 	p->readiness = PEER_NOT_READY;
 	p->ping_sent_ms = 0;

@@ -95,6 +95,14 @@ struct peer *peers_next(const struct peers *all, const struct peer *p)
 	return NULL;
 }
 
+bool peers_hold_key(const struct peers *all, uint32_t generation)
+{
+	for (struct peer *p = peers_next(all, NULL); p; p = peers_next(all, p))
+		if (p->state == PEER_UP && p->key_held < generation)
+			return false;
+	return true;
+}
+
 struct placement_ranks peers_holders(const struct peers *all, const uint8_t *id, unsigned wanted)
 {
 	struct placement_ranks ranks = placement_rank(all->placement, id, wanted), others = { 0 };

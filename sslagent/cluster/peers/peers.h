@@ -93,6 +93,7 @@ struct peer {
 	int64_t retry_at_ms, retry_every_ms;
 	int64_t ping_at_ms, ping_sent_ms; /* of the ping without an answer; 0: none */
 	uint64_t ping_token;
+	uint32_t key_held; /* the generation of the last key of this agent that it has confirmed; 0: none */
 	int64_t lost_ms; /* since then it has no link and is not heard; 0: it is alive; LOST_FOR_GOOD: too long for live
 			  * parts
 			  */
@@ -113,6 +114,9 @@ void peers_close(struct peers *all);
 
 /* Every other agent, in the order of the cluster file: NULL as @p gives the first. */
 struct peer *peers_next(const struct peers *all, const struct peer *p);
+
+/* Has every peer with a link confirmed this agent's sending key of that generation, or a later one? */
+bool peers_hold_key(const struct peers *all, uint32_t generation);
 
 /* The other agents among the first @wanted ranks of holders of that session. Only with a placement. */
 struct placement_ranks peers_holders(const struct peers *all, const uint8_t *id, unsigned wanted);

@@ -58,7 +58,7 @@ static void setup(void)
 
 	said_count = datagrams = 0;
 	ck_assert_int_ge(sodium_init(), 0);
-	conf.keys = keys = sending_keys_create(AGENTS);
+	conf.keys = keys = sending_keys_create();
 	ck_assert_ptr_nonnull(keys);
 	ck_assert_uint_eq(sending_keys_list(keys, key), 1);
 	opening = datagram_key_create(key[0].id, key[0].aead, key[0].secret);

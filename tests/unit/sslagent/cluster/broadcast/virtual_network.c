@@ -203,7 +203,7 @@ static void start(struct node *n)
 	struct vnet *v = n->net;
 
 	n->boot_id++;
-	n->keys = sending_keys_create(v->conf.nodes);
+	n->keys = sending_keys_create();
 	n->next_key_at_ms = NO_KEY;
 	n->clock_ms = (int64_t)(chance(v) * 1e12) - 500000000000; /* no two clocks are alike */
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -378,15 +378,10 @@ static void heartbeat(struct node *n)
 	broadcast_sender_say(n->senders[MAIN], BROADCAST_ALL, &m);
 }
 
-static int nobody(void *ctx, unsigned peer)
-{
-	return 0;
-}
-
 static void use_next_key(struct node *n)
 {
 	n->next_key_at_ms = NO_KEY;
-	if (!sending_keys_step(n->keys, nobody, NULL, n->net->now_ms))
+	if (!sending_keys_step(n->keys, true, n->net->now_ms))
 		abort();
 	for (unsigned i = 0; i < THREADS; i++)
 		broadcast_sender_renew_key(n->senders[i]);

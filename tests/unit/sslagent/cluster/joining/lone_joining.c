@@ -49,7 +49,7 @@ void lone_joining_start(struct lone_joining *l, unsigned self, unsigned replicas
 		.broadcast = { .alone_after_ms = LONE_ALONE_AFTER_MS, .left_ms = LONE_LEFT_MS, .replicas = replicas } };
 	*l = (struct lone_joining){ .receiver = broadcast_receiver_create(
 					    LONE_AGENTS, &(struct broadcast_receiver_ops){ 0 }, NULL),
-		.sending = sending_keys_create(LONE_AGENTS),
+		.sending = sending_keys_create(),
 		.tombstones = tombstones_create(DAY_MS, 100),
 		.live = live_table_create(1 << 16),
 		.seen = connections_seen_create(64, DAY_MS, 0) };

@@ -68,15 +68,15 @@ static void on_closed(void *ctx)
 
 static const struct peers_ops ops = { on_up, on_message, on_event, on_down, is_quiet, on_closed };
 
-static void side_start(unsigned agent)
+static void side_start(unsigned agent, uint64_t boot_id)
 {
 	struct side *s = &sides[agent];
 	char error[256] = "";
 
 	*s = (struct side){ .receiver = broadcast_receiver_create(AGENTS, &(struct broadcast_receiver_ops){ 0 }, NULL),
-		.sending = sending_keys_create(AGENTS) };
+		.sending = sending_keys_create() };
 	const struct peers_conf peers_conf = {
-		.link = { .worker = loop, .ring = &ring, .name = names[agent], .boot_id = agent + 1, .workers = 1 },
+		.link = { .worker = loop, .ring = &ring, .name = names[agent], .boot_id = boot_id, .workers = 1 },
 		.conf = &conf,
 		.self = &agents[agent],
 		.receiver = s->receiver,
@@ -107,7 +107,7 @@ static void setup(void)
 	loop = worker_create(0, "unit");
 	ck_assert_ptr_nonnull(loop);
 	for (unsigned i = 0; i < 2; i++)
-		side_start(i);
+		side_start(i, i + 1);
 }
 
 static void turn(void)
@@ -235,6 +235,58 @@ START_TEST(a_peer_that_closes_is_down_and_away)
 }
 END_TEST
 
+START_TEST(who_confirmed_a_key_holds_it_until_the_next_is_used)
+{
+	struct peer *p = peer_of(0);
+
+	ck_assert(peers_hold_key(&sides[0].peers, 1)); /* nobody has a link */
+	link_them();
+	ck_assert(!peers_hold_key(&sides[0].peers, 1));
+	p->key_held = 1;
+	turn();
+	ck_assert(peers_listens(&sides[0].peers, 1));
+	ck_assert(peers_hold_key(&sides[0].peers, 1));
+	ck_assert(!peers_hold_key(&sides[0].peers, 2));
+	ck_assert_int_eq(sending_keys_roll(sides[0].sending, 0), 0);
+	turn();
+	ck_assert(peers_listens(&sides[0].peers, 1));
+	ck_assert(sending_keys_step(sides[0].sending, true, 0));
+	turn();
+	ck_assert(!peers_listens(&sides[0].peers, 1));
+	p->key_held = 2;
+	turn();
+	ck_assert(peers_listens(&sides[0].peers, 1));
+	ck_assert(peers_hold_key(&sides[0].peers, 2));
+}
+END_TEST
+
+/* It has the same memory. */
+START_TEST(a_link_that_is_made_again_does_not_change_what_a_peer_holds)
+{
+	link_them();
+	peer_of(0)->key_held = 1;
+	sides[1].answer = -1;
+	send_absent();
+	for (unsigned i = 0; i < PATIENCE_MS && sides[0].ups < 2; i++)
+		turn();
+	ck_assert_uint_eq(peer_of(0)->key_held, 1);
+}
+END_TEST
+
+START_TEST(a_process_that_starts_again_holds_no_key)
+{
+	link_them();
+	peer_of(0)->key_held = 1;
+	side_close(1);
+	peers_free(&sides[1].peers);
+	sending_keys_destroy(sides[1].sending);
+	broadcast_receiver_destroy(sides[1].receiver);
+	side_start(1, AGENTS + 1);
+	link_them();
+	ck_assert_uint_eq(peer_of(0)->key_held, 0);
+}
+END_TEST
+
 START_TEST(the_others_are_visited_in_their_order_without_this_one)
 {
 	struct peer *p = peers_next(&sides[1].peers, NULL);
@@ -270,6 +322,9 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, what_a_peer_says_comes_to_its_owner);
 	tcase_add_test(tcase, who_breaks_the_protocol_loses_the_link_and_makes_it_again);
 	tcase_add_test(tcase, a_peer_that_closes_is_down_and_away);
+	tcase_add_test(tcase, who_confirmed_a_key_holds_it_until_the_next_is_used);
+	tcase_add_test(tcase, a_link_that_is_made_again_does_not_change_what_a_peer_holds);
+	tcase_add_test(tcase, a_process_that_starts_again_holds_no_key);
 	tcase_add_test(tcase, the_others_are_visited_in_their_order_without_this_one);
 	tcase_add_test(tcase, holders_are_members_and_not_this_agent);
 }
