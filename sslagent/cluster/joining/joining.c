@@ -288,21 +288,6 @@ int joining_on_message(struct joining *j, struct peer *p, const Cssl__PeerMessag
 	}
 }
 
-void joining_peer_lost(struct joining *j, struct peer *p)
-{
-	struct joining_peer *with = &j->with[p->index];
-
-	if (with->announced > 0 || with->taker.state == TAKING_OWN || with->taker.due == TAKING_OWN)
-		with->own_due = PEER_OWN_DUE;
-	with->announced = 0;
-	snapshot_stop_giving(j, p);
-	with->taker = (struct snapshot_taker){ 0 };
-	if (j->seen_from == p && with->source != SOURCE_TAKEN)
-		j->seen_from = NULL;
-	if (with->source == SOURCE_ASKED)
-		with->source = SOURCE_UNASKED;
-}
-
 /* States */
 
 static unsigned joining_sources(const struct joining *j, enum joining_source source)

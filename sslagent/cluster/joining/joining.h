@@ -148,7 +148,6 @@ static inline bool joining_is_quiet(const struct joining *j, unsigned agent)
 /* Between the files of this folder. give: the peer asked for a snapshot, begin (again). give_tombstones: without a
  * request, on every new link. */
 void snapshot_give(struct joining *j, struct peer *p, const Cssl__SnapshotRequest *request);
-void snapshot_stop_giving(struct joining *j, struct peer *p);
 void snapshot_give_tombstones(struct joining *j, struct peer *p);
 
 /* 1 when this agent has to give @session to @peer, which asked for its part, else 0. */

@@ -195,7 +195,7 @@ static int giver_give_heard(struct joining *j, struct peer *p, unsigned agent)
 	return giver_send_part(p, &part);
 }
 
-void snapshot_stop_giving(struct joining *j, struct peer *p)
+static void giver_stop(struct joining *j, struct peer *p)
 {
 	struct snapshot_giver *g = &j->with[p->index].giver;
 
@@ -223,7 +223,7 @@ static int giver_give_last(struct joining *j, struct peer *p)
 		return r;
 	count(COUNT_SNAPSHOTS_GIVEN);
 	log_event(LOG_INFO, NULL, "snapshot given", "peer=%s objects=%" PRIu64, p->conf->name, g->given);
-	snapshot_stop_giving(j, p);
+	giver_stop(j, p);
 	return 0;
 }
 
@@ -242,7 +242,23 @@ void joining_has_room(struct joining *j, struct peer *p)
 		r = steps[g->state](j, p);
 	}
 	if (r) /* the link is gone or ends for it; the peer will ask again */
-		snapshot_stop_giving(j, p);
+		giver_stop(j, p);
+}
+
+/* What is taken ends, too. */
+void joining_peer_lost(struct joining *j, struct peer *p)
+{
+	struct joining_peer *with = &j->with[p->index];
+
+	if (with->announced > 0 || with->taker.state == TAKING_OWN || with->taker.due == TAKING_OWN)
+		with->own_due = PEER_OWN_DUE;
+	with->announced = 0;
+	giver_stop(j, p);
+	with->taker = (struct snapshot_taker){ 0 };
+	if (j->seen_from == p && with->source != SOURCE_TAKEN)
+		j->seen_from = NULL;
+	if (with->source == SOURCE_ASKED)
+		with->source = SOURCE_UNASKED;
 }
 
 void snapshot_give(struct joining *j, struct peer *p, const Cssl__SnapshotRequest *request)
@@ -256,7 +272,7 @@ void snapshot_give(struct joining *j, struct peer *p, const Cssl__SnapshotReques
 	g->given = 0;
 	resettling_look(j, cluster_now_ms()); /* the members as they are now: they say what it gets */
 	if (giver_note_heard(j, p) != 0) {
-		snapshot_stop_giving(j, p); /* the peer asks another one */
+		giver_stop(j, p); /* the peer asks another one */
 		return;
 	}
 	snapshot_give_tombstones(j, p);
