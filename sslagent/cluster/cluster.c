@@ -9,7 +9,6 @@
 
 #include "conf/memory.h"
 #include "net/loop/timer.h"
-#include "net/loop/udp.h"
 #include "net/report/log.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast/broadcast_message.h"
@@ -270,9 +269,6 @@ static void cluster_identify(struct cluster *c)
 
 static void cluster_close_handles(struct cluster *c)
 {
-	struct cluster_thread *main = cluster_main_thread(c);
-	struct udp *udp = main->udp;
-
 	atomic_store(&c->state, CLUSTER_CLOSING);
 	timer_stop(c->timer);
 	c->timer = NULL;
@@ -281,9 +277,7 @@ static void cluster_close_handles(struct cluster *c)
 	pulls_tick(c, PULLS_END);
 	passed_backends_tick(c, PASSES_END);
 	revocations_tick(c, REVOCATIONS_END);
-	if (udp)
-		cluster_thread_leave(main);
-	udp_close(udp);
+	cluster_leave_worker(c, c->main);
 }
 
 static void on_failed_closed(void *ctx)
@@ -357,16 +351,4 @@ void cluster_destroy(struct cluster *c)
 	store_destroy(c->store);
 	tombstones_destroy(c->tombstones);
 	OPENSSL_clear_free(c, sizeof *c);
-}
-
-void cluster_leave_worker(struct cluster *c, struct worker *w)
-{
-	struct cluster_thread *t = cluster_thread_of(c, w);
-
-	if (!t)
-		return;
-	struct udp *udp = t->udp, *receiving = t->receiving;
-	cluster_thread_leave(t);
-	udp_close(udp);
-	udp_close(receiving);
 }

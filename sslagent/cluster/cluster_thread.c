@@ -117,19 +117,25 @@ static void thread_do_tasks(struct thread_tasks *tasks, const struct worker *w)
 	}
 }
 
-void cluster_thread_leave(struct cluster_thread *t)
+void cluster_leave_worker(struct cluster *c, struct worker *w)
 {
 	struct thread_tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
+	struct cluster_thread *t = cluster_thread_of(c, w);
 
+	if (!t)
+		return;
+	struct udp *udp = t->udp, *receiving = t->receiving;
 	pthread_mutex_lock(&t->lock);
 	t->worker = NULL;
 	STAILQ_CONCAT(&tasks, &t->tasks);
 	pthread_mutex_unlock(&t->lock);
 	turn_end_cancel(&t->flush);
-	if (t->udp)
+	if (udp)
 		broadcast_sender_flush(t->sender);
 	t->udp = t->receiving = NULL;
 	thread_do_tasks(&tasks, NULL);
+	udp_close(udp);
+	udp_close(receiving);
 }
 
 /* The mailbox may run this after the thread has left: then it does nothing. */

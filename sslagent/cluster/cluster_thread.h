@@ -44,10 +44,9 @@ struct cluster_thread {
 int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index);
 void cluster_thread_destroy(struct cluster_thread *t); /* legal on a zeroed one */
 
-/* On the thread. join: send by @udp from now on. leave: send no more and drop waiting tasks. @udp and @receiving (or
- * NULL) stay the caller's. */
+/* On the thread: send by @udp from now on. It owns @udp and @receiving (or NULL) until cluster_leave_worker(), which
+ * sends no more, drops waiting tasks, and closes both; the main thread leaves by it, too. */
 void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp, struct udp *receiving);
-void cluster_thread_leave(struct cluster_thread *t);
 
 void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task);
 /* Wake the thread again if tasks wait. The main thread's timer calls it, for tasks whose wake-up failed for lack of
