@@ -44,10 +44,9 @@ enum cluster_state { CLUSTER_JOINING, CLUSTER_READY, CLUSTER_CLOSING };
 enum cluster_state cluster_state(const struct cluster *c);
 
 struct session_source *cluster_session_source(struct cluster *c);
-/* @bytes may be NULL. */
-uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes);
-/* 1 when each agent holds only a part of the sessions (broadcast.replicas), else 0. */
-bool cluster_sessions_are_spread(const struct cluster *c);
+/* How many sessions are here, and their bytes, which may be NULL. True: every agent holds them all; else each holds
+ * only a part (broadcast.replicas). */
+bool cluster_count_sessions(const struct cluster *c, uint64_t *count, uint64_t *bytes);
 /* NULL: out of memory. The caller destroys it before the cluster goes. */
 struct session_listing;
 struct session_query;

@@ -221,9 +221,10 @@ struct session_source *cluster_session_source(struct cluster *c)
 	return &c->source;
 }
 
-uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
+bool cluster_count_sessions(const struct cluster *c, uint64_t *count, uint64_t *bytes)
 {
-	return shelf_count(store_shelf(c->store), bytes);
+	*count = shelf_count(store_shelf(c->store), bytes);
+	return !c->peers.placement;
 }
 
 /* The first living holder of a session counts it for the cluster. */
@@ -239,11 +240,6 @@ static int source_counts_here(const void *ctx, const uint8_t *id)
 			return 0;
 	}
 	return 0;
-}
-
-bool cluster_sessions_are_spread(const struct cluster *c)
-{
-	return c->peers.placement != NULL;
 }
 
 struct session_listing *cluster_list_sessions(struct cluster *c, const struct session_query *q)

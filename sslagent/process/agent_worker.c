@@ -66,7 +66,7 @@ static void fill_load(void *process, Cssl__LinkLoad *out)
 	count_gauge(COUNT_HANDSHAKES_UNDER_WAY, connections->handshakes);
 	out->busy_permille = worker_busy_permille(asking->worker);
 	out->handshake_us = connections->handshake_us;
-	out->sessions = cluster_session_count(a->cluster, NULL);
+	cluster_count_sessions(a->cluster, &out->sessions, NULL);
 	out->version = (char *)CSSL_VERSION;
 	out->wall_ms = worker_wall_ms();
 	out->cut_off =

@@ -243,7 +243,8 @@ static void respond_count(const struct asked *q)
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
 	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
 
-	count.sessions = count.counted = cluster_session_count(q->home->connections.cluster, &count.bytes);
+	cluster_count_sessions(q->home->connections.cluster, &count.sessions, &count.bytes);
+	count.counted = count.sessions;
 	if (q->listing) {
 		count.sessions = q->listing->count;
 		count.counted = q->listing->counted;
@@ -275,9 +276,10 @@ static void list_sessions(struct asked *q)
 	struct cluster *cluster = q->home->agent->cluster;
 	struct session_query query = { .limit = 0 };
 	int r = take_query(q->request, &query);
+	uint64_t here;
 
 	if (r == 0 && q->request->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT &&
-		!q->request->session_count->filter && !cluster_sessions_are_spread(cluster)) {
+		!q->request->session_count->filter && cluster_count_sessions(cluster, &here, NULL)) {
 		on_listed(q, 0);
 		return;
 	}
