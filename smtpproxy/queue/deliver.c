@@ -226,56 +226,34 @@ static int deliver_set_held(struct queue *q, struct item *i, unsigned held)
 	return r;
 }
 
-static int act_retry(struct queue *q, struct item *i)
-{
-	i->due_ms = 0;
-	destination_settle(&q->destinations, i, queue_now_ms(q));
-	return 0;
-}
-
-static int act_hold(struct queue *q, struct item *i)
-{
-	const int r = deliver_set_held(q, i, 1);
-
-	if (r)
-		return r;
-	destination_hold(&q->destinations, i);
-	return 0;
-}
-
-static int act_release(struct queue *q, struct item *i)
-{
-	int r;
-
-	i->due_ms = 0;
-	r = deliver_set_held(q, i, 0);
-	if (r)
-		return r;
-	destination_append(i->to, i);
-	return 0;
-}
-
-static int act_delete(struct queue *q, struct item *i)
-{
-	stock_remove(q, i);
-	return 0;
-}
-
-static const struct {
-	unsigned in; /* a bit for each state in which it is allowed */
-	int (*act)(struct queue *q, struct item *i);
-} deliver_acts[] = {
-	[QUEUE_ACT_RETRY] = { 1u << ITEM_DEFERRED, act_retry },
-	[QUEUE_ACT_HOLD] = { 1u << ITEM_READY | 1u << ITEM_DEFERRED, act_hold },
-	[QUEUE_ACT_RELEASE] = { 1u << ITEM_HELD, act_release },
-	[QUEUE_ACT_DELETE] = { 1u << ITEM_READY | 1u << ITEM_DEFERRED | 1u << ITEM_HELD, act_delete },
+/* A bit for each state in which it is allowed. */
+static const unsigned deliver_acts_in[] = {
+	[QUEUE_ACT_RETRY] = 1u << ITEM_DEFERRED,
+	[QUEUE_ACT_HOLD] = 1u << ITEM_READY | 1u << ITEM_DEFERRED,
+	[QUEUE_ACT_RELEASE] = 1u << ITEM_HELD,
+	[QUEUE_ACT_DELETE] = 1u << ITEM_READY | 1u << ITEM_DEFERRED | 1u << ITEM_HELD,
 };
 
 int queue_act(struct queue *q, uint64_t id, enum queue_act act)
 {
-	struct item *i = deliver_find(q, id, deliver_acts[act].in);
+	struct item *i = deliver_find(q, id, deliver_acts_in[act]);
+	int r = 0;
 
-	return i ? deliver_acts[act].act(q, i) : QUEUE_NONE;
+	if (!i)
+		return QUEUE_NONE;
+	if (act == QUEUE_ACT_RETRY || act == QUEUE_ACT_RELEASE)
+		i->due_ms = 0;
+	if (act == QUEUE_ACT_HOLD || act == QUEUE_ACT_RELEASE)
+		r = deliver_set_held(q, i, act == QUEUE_ACT_HOLD);
+	if (r)
+		return r;
+	switch (act) {
+	case QUEUE_ACT_RETRY: destination_settle(&q->destinations, i, queue_now_ms(q)); break;
+	case QUEUE_ACT_HOLD: destination_hold(&q->destinations, i); break;
+	case QUEUE_ACT_RELEASE: destination_append(i->to, i); break;
+	case QUEUE_ACT_DELETE: stock_remove(q, i); break;
+	}
+	return 0;
 }
 
 const struct item *queue_look(const struct queue *q, uint64_t id, struct queue_taken *out)
