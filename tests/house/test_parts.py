@@ -14,8 +14,8 @@ EXTERNAL_MAX = {
     "ragent/connection": 184,
     "ragent/control": 90,
     "sslagent/connection": 119,
-    "sslagent/cluster": 140,
-    "smtpproxy/queue": 155,
+    "sslagent/cluster": 130,
+    "smtpproxy/queue": 152,
     "net": 337,
 }
 SLACK = 5
