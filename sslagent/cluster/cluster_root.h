@@ -1,12 +1,12 @@
 /* cluster_root.h: the root object of the membership: the parts that it embeds, and what they share. Only for the files
  * of this folder; the parts below it (broadcast/, peers/, joining/) do not know it.
  *
- *   cluster.c              life: create, leave, close, destroy; the timer of the main thread
+ *   cluster.c              life: create, close, destroy; the timer of the main thread
  *   cluster_hear.c         sockets, and what is heard by datagram: each message goes to its part
  *   cluster_links.c        what comes over links, and what becomes of them: likewise; the keys of all agents
  *   cluster_sessions.c     the session source of the TLS side
  *   cluster_connections.c  live parts, epochs: what agents tell each other of connections
- *   cluster_thread.c       threads, tasks and news between them
+ *   cluster_thread.c       threads until they leave, tasks and news between them
  *   pulls.c, passed_backends.c, revocations.c
  *
  * The main thread owns everything that is not marked otherwise.

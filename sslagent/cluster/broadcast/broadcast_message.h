@@ -11,7 +11,6 @@
 #define CHALLENGE_LEN               16u
 #define SENDER_THREADS_MAX          129u /* workers and main thread of one process; one datagram names them all */
 #define BROADCAST_MESSAGE_FRAME_LEN 2u
-#define BROADCAST_MESSAGE_MAX       (DATAGRAM_PAYLOAD_MAX - BROADCAST_MESSAGE_FRAME_LEN)
 
 /* The next message at @in, unpacked into @scratch (which the caller closes) and checked: it has one content, the length
  * of each id and challenge is right, each number is in its range. Returns 0, or negative: the caller must not read the
