@@ -43,17 +43,12 @@ const char *connection_state_name(enum connection_state state)
 	return state_rows[state].name;
 }
 
-bool connection_may_go(enum connection_state from, enum connection_state to)
-{
-	return (state_rows[from].may_go_to >> to) & 1;
-}
-
 _Static_assert(sizeof(struct connection) <= MEMORY_OF_AGENT_CONNECTION / 4,
 	"what --check says of a connection has room for its keys, facts, backend and carrier, too");
 
 void connection_to(struct connection *c, enum connection_state to)
 {
-	assert(connection_may_go((enum connection_state)c->state, to));
+	assert(state_rows[c->state].may_go_to >> to & 1);
 	if (log_enabled(LOG_DEBUG))
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[c->state].name, state_rows[to].name);
 	c->state = (uint8_t)to;

@@ -238,4 +238,3 @@ struct connection_account {
 };
 void connection_account(const struct connection *c, struct connection_account *out);
 const char *connection_state_name(enum connection_state state);
-bool connection_may_go(enum connection_state from, enum connection_state to); /* see the drawing */

@@ -8,7 +8,6 @@ from test_rules import ROOT, _files
 MEAN_THE_SAME = {
     "connection_create": "makes the object of one client's connection",
     "connection_end": "ends it for a reason, and tells the other tier",
-    "connection_may_go": "does the drawing of the states allow this change?",
     "connection_state_name": "a state's word for logs and the API",
     "connection_to": "changes the state",
     "main": "the program",

@@ -13,7 +13,7 @@ from test_rules import COMMENT, ROOT, _files
 EXTERNAL_MAX = {
     "ragent/connection": 184,
     "ragent/control": 90,
-    "sslagent/connection": 119,
+    "sslagent/connection": 118,
     "sslagent/cluster": 130,
     "smtpproxy/queue": 152,
     "net": 337,

@@ -22,5 +22,5 @@ static inline bool move_is_allowed(void (*move)(int from, int to), int from, int
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert(WIFEXITED(status) || WTERMSIG(status) == SIGABRT);
-	return WIFEXITED(status);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
