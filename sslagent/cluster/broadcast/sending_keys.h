@@ -1,6 +1,6 @@
 /* sending_keys.h: the random key under which this process seals its datagrams, and its successor. It is a part of its
- * own because it alone decides when a key is used: it goes to the peers first, and is used once all of them have
- * confirmed it, or after SENDING_KEY_PATIENCE_MS. The main thread rolls; any thread reads. */
+ * own because it alone changes the key in use: the successor goes to the peers first, and is used once all of them hold
+ * it, as the caller knows, or after SENDING_KEY_PATIENCE_MS. The main thread rolls; any thread reads. */
 #pragma once
 
 #include <stdbool.h>

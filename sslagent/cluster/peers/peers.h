@@ -78,8 +78,8 @@ enum peer_readiness { PEER_NOT_READY, PEER_READY };
 #define PEER_RETRY_FIRST_MS   50
 #define PEER_REFUSED_EVERY_MS 10000 /* between log lines of the same refusal */
 
-/* Other parts read index, origin, conf, state, readiness, is_unheard, and of link what waits to be sent and its
- * descriptors. */
+/* Other parts set key_held; they read index, origin, conf, state, readiness, is_unheard, and of link what waits to be
+ * sent and its descriptors. */
 struct peer {
 	struct peers *all;
 	agent_index index;

@@ -467,6 +467,8 @@ static void move_handshake(int from, int to)
 	struct handshake h = { .state = (enum handshake_state)from };
 
 	handshake_move(&h, (enum handshake_state)to);
+	if ((int)h.state != to)
+		_exit(1);
 }
 
 START_TEST(states_move_as_drawn)

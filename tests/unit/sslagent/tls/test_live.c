@@ -309,6 +309,8 @@ static void move_live(int from, int to)
 	struct live l = { .state = (uint8_t)from };
 
 	live_move(&l, (enum live_state)to);
+	if (l.state != to)
+		_exit(1);
 }
 
 START_TEST(states_move_as_drawn)

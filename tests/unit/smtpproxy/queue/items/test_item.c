@@ -115,6 +115,8 @@ static void move_item(int from, int to)
 	struct item i = { .state = (uint8_t)from };
 
 	item_move(&i, (enum item_state)to);
+	if (i.state != to)
+		_exit(1);
 }
 
 START_TEST(only_taken_messages_are_deferred_after_an_attempt)

@@ -260,6 +260,24 @@ START_TEST(who_confirmed_a_key_holds_it_until_the_next_is_used)
 }
 END_TEST
 
+START_TEST(a_key_is_held_when_all_peers_hold_it)
+{
+	struct peer *p = peer_of(0), *other = sides[0].peers.at[2];
+
+	link_them();
+	p->key_held = 2;
+	other->state = PEER_UP; /* without a link: it is only asked what it holds */
+	ck_assert(!peers_hold_key(&sides[0].peers, 2));
+	other->key_held = 1; /* the one before */
+	ck_assert(!peers_hold_key(&sides[0].peers, 2));
+	other->key_held = 2;
+	ck_assert(peers_hold_key(&sides[0].peers, 2));
+	p->key_held = 1;
+	ck_assert(!peers_hold_key(&sides[0].peers, 2));
+	other->state = PEER_AWAY;
+}
+END_TEST
+
 /* It has the same memory. */
 START_TEST(a_link_that_is_made_again_does_not_change_what_a_peer_holds)
 {
@@ -269,6 +287,7 @@ START_TEST(a_link_that_is_made_again_does_not_change_what_a_peer_holds)
 	send_absent();
 	for (unsigned i = 0; i < PATIENCE_MS && sides[0].ups < 2; i++)
 		turn();
+	ck_assert_uint_eq(sides[0].ups, 2);
 	ck_assert_uint_eq(peer_of(0)->key_held, 1);
 }
 END_TEST
@@ -323,6 +342,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, who_breaks_the_protocol_loses_the_link_and_makes_it_again);
 	tcase_add_test(tcase, a_peer_that_closes_is_down_and_away);
 	tcase_add_test(tcase, who_confirmed_a_key_holds_it_until_the_next_is_used);
+	tcase_add_test(tcase, a_key_is_held_when_all_peers_hold_it);
 	tcase_add_test(tcase, a_link_that_is_made_again_does_not_change_what_a_peer_holds);
 	tcase_add_test(tcase, a_process_that_starts_again_holds_no_key);
 	tcase_add_test(tcase, the_others_are_visited_in_their_order_without_this_one);
