@@ -139,8 +139,8 @@ struct connection_now {
 	uint64_t client_bytes;
 	uint32_t client_types[4], server_types[4];
 
-	uint64_t accepted_ms, active_ms;
-	uint64_t copied_ms; /* when the current sealed copy came */
+	uint64_t accepted_ms, active_ms; /* active: a byte came from either side, whatever the client has taken */
+	uint64_t copied_ms;              /* when the current sealed copy came */
 	uint32_t moves;
 	uint32_t discarded;      /* LINGERING: bytes of its client that were discarded */
 	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */

@@ -127,7 +127,7 @@ void connection_arm_deadline(struct connection *c)
 		 * owners */
 		connection_set_deadline(c, c->home->shared->self->health.lost_ms);
 		break;
-	case CONNECTION_LINGERING: /* linger() sets it */
+	case CONNECTION_LINGERING: /* connection_linger() sets it */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}
 }
