@@ -14,7 +14,8 @@
  *                                                ^  |
  *                                   next record  |  | adopter lost
  *                                                RESTING <-- MOVING: HANDED_OFF to rest
- *                                                            OWNED, MOVING: owner lost at a checkpoint
+ *                                                            OWNED, MOVING: owner lost, and
+ *                                                            another one may adopt
  *
  * While no agent takes anything: HELLO, HANDSHAKING --> WAITING --> HANDSHAKING.
  * The link to its agent broke: PREAMBLE, RELAYED, HANDSHAKING, OWNED, ADOPTING, FINISHING --> REATTACHING --> the state
@@ -39,7 +40,7 @@ enum connection_state {
 	CONNECTION_OWNED,       /* an agent is owner */
 	CONNECTION_MOVING,      /* its owner was told to freeze it */
 	CONNECTION_ADOPTING,    /* an agent was told to adopt it */
-	CONNECTION_RESTING,     /* no agent owns it; the next record finds one */
+	CONNECTION_RESTING,     /* no agent owns it; the next record finds one, or its deadline after a loss */
 	CONNECTION_FINISHING,   /* its owner was told to say goodbye */
 	CONNECTION_LINGERING,   /* over; the client gets the rest */
 	CONNECTION_CLOSING,     /* its handle is being closed */

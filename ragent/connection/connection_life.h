@@ -1,5 +1,5 @@
 /* connection_life.h: the memory of a connection, from its creation until it is freed, and how a silent one gives most
- * of it back. One place makes and frees all of it, so that nothing is lost, and nothing is freed twice.
+ * of it back (connection.c). One place makes and frees all of it, so that nothing is lost, and nothing is freed twice.
  *
  * A silent connection, resting or owned, is compact: it has no busy part. Its descriptor is in the worker's dormant
  * set. As soon as input comes, or bytes for the client, it gets a busy part again.

@@ -67,7 +67,7 @@ static void loss_go_back_to_checkpoint(struct connection *c)
 }
 
 /* Until another agent adopts it, or until the client's next record. */
-static void loss_of_owner(struct connection *c)
+static void loss_leave_without_owner(struct connection *c)
 {
 	loss_go_back_to_checkpoint(c);
 	connection_owe_queued(c);
@@ -117,12 +117,12 @@ static void loss_take_over(struct connection *c, int agent, enum peer_fate fate)
 		connection_refuse(c, END_AGENT_LOST, TLS_ALERT_INTERNAL_ERROR);
 		break;
 	case TAKEOVER_REST:
-		loss_of_owner(c);
+		loss_leave_without_owner(c);
 		loss_stay_at_rest(c);
 		break;
 	case TAKEOVER_ADOPT:
 	case TAKEOVER_ALERT:
-		loss_of_owner(c);
+		loss_leave_without_owner(c);
 		connection_adopt_lost(c, agent);
 		break;
 	case TAKEOVER_OVER: connection_end(c, END_DONE, END_ORDERLY); break;
