@@ -52,7 +52,7 @@
 	X(LOAD, 0x28, "LinkLoad (stream 0): how busy the agent is, after each PONG")                                   \
 	X(LEAVING, 0x29,                                                                                               \
 		"empty (stream 0): the agent leaves; RAgent opens nothing there and moves its connections away")       \
-	X(DOWNLOAD, 0x2a, "LinkDownload: how another agent can continue the answer that begins next")                  \
+	X(DOWNLOAD, 0x2a, "LinkDownload: a note (link.proto): how another agent goes on with an answer or with mail")  \
 	X(TAKEN, 0x2b, "u64 bytes of the client in clear that the agent has read in all: credit")                      \
 	X(RELAYED, 0x2c, "empty: mail goes on in clear, and no STARTTLS follows any more")                             \
 	X(REATTACHED, 0x2d, "struct frame_reattached: answer to REATTACH; the held frames follow")

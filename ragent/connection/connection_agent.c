@@ -287,7 +287,7 @@ static int agent_in_copy(struct connection *c, const struct frame *f, const void
 	return r;
 }
 
-static int agent_in_download(struct connection *c, const struct frame *f, const void *message)
+static int agent_in_note(struct connection *c, const struct frame *f, const void *message)
 {
 	const Cssl__LinkDownload *d = message;
 
@@ -312,8 +312,7 @@ static const struct {
 		&cssl__link_refused__descriptor },
 	[FRAME_REATTACHED] = { connection_in_reattached, IN(REATTACHING) },
 	[FRAME_CONSUMED] = { agent_in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_DOWNLOAD] = { agent_in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING),
-		&cssl__link_download__descriptor },
+	[FRAME_DOWNLOAD] = { agent_in_note, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_download__descriptor },
 	[FRAME_COPY] = { agent_in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
 	[FRAME_END] = { agent_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };

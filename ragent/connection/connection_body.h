@@ -105,7 +105,7 @@ struct busy_part {
 	struct holding holding;       /* its share of its worker's budget */
 	struct handshake_place place; /* from its hello to the end of its handshake */
 	struct exposure exposure;
-	struct note note;          /* of its owner */
+	struct note note;          /* of its owner (ownership/copies.h) */
 	struct preamble *preamble; /* service smtp, until the handshake is over; NULL: none */
 	struct again again;
 	struct move_order *order;

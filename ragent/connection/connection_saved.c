@@ -183,7 +183,7 @@ static void trail_write_image(struct connection *c, struct trail_image *to)
 	to->resumes = c->busy->resumes;
 	to->move_answer = c->busy->move_answer;
 	to->orders = c->busy->orders;
-	to->download = c->busy->note.current;
+	to->note = c->busy->note.current;
 	to->first_byte = c->slot.bytes_read - (k->end - k->start);
 	to->first_record = k->first_record;
 }

@@ -16,7 +16,7 @@ struct trail_image {
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
 	struct preamble_now preamble;
-	struct sealed_blob *download; /* of its busy part, in memory that outlives the process, too */
+	struct sealed_blob *note;     /* of its busy part, in memory that outlives the process, too */
 	uint32_t orders;              /* the same */
 	uint8_t resumes, move_answer; /* the same */
 };

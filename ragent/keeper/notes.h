@@ -1,6 +1,7 @@
 /* notes.h: memory that the keeper shares with RAgent proper, and with the next RAgent proper after a death. RAgent
  * writes facts for the keeper (whether it serves and makes progress) and for the next process (its listening
- * sockets). The keeper writes how often RAgent died, and when.
+ * sockets). The keeper writes how often RAgent died, and when. The note of a connection is another thing
+ * (ragent/connection/ownership/copies.h).
  *
  * RAgent's threads and the keeper read and write at the same time, so each value that changes while RAgent serves is
  * atomic. The list of sockets changes only before RAgent serves. The addresses and sizes of the parts are in memory

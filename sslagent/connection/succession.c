@@ -204,8 +204,9 @@ void succession_accepted(struct connection *c, struct connection_event *e)
 		tell_keys(c);
 }
 
-/* --- notes: before the first byte of an answer that can continue, its owner leaves the service's note with RAgent ---
- */
+/* --- notes. Before the first byte of an answer that can continue, its owner leaves the service's note with RAgent
+ * (succession_leave_note()). A service that stands between leaves one before it gives bytes to either side, and before
+ * a move (succession_leave_word()). --- */
 
 static struct note_binding binding_of(const struct connection *c)
 {

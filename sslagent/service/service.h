@@ -180,7 +180,7 @@ void service_restore(
 	struct service *s, enum conf_service kind, struct service_blocks *blocks, const uint8_t *state, size_t len);
 
 /* --- answers that go on after the loss of their owner (law 10). Only service http has them (http/http_notes.c): all
- * others leave no note. --- */
+ * others leave none of these notes. A service that stands between has service_note(), below. --- */
 
 #define SERVICE_NOTE_MAX 480u /* bytes */
 

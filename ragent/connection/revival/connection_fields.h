@@ -23,7 +23,7 @@ enum connection_tag {
 	TAG_KEPT = 204,         /* kept: how many bytes were consumed (4) | sent (4) | data from start to end */
 	TAG_COPY = 207,         /* copies: current (not former), as read generation (4) | write generation (4) | copy */
 	TAG_COPY_PENDING = 208, /* pending, likewise */
-	TAG_DOWNLOAD = 209,     /* note.current */
+	TAG_DOWNLOAD = 209,     /* note.current; links call it DOWNLOAD, too */
 	TAG_AGREED = 210,       /* agreed: length (2) | alpn | length (2) | server_name | its other members as fields */
 	TAG_INPUT = 211,        /* client: bytes that were read and not used */
 	TAG_OUTPUT = 212,       /* client: bytes that were not written; drained counts as if they were */

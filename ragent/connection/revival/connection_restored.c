@@ -177,8 +177,8 @@ static void restored_take_busy(struct restored *r)
 	r->busy.exposure = image->exposure;
 	r->busy.orders = image->orders;
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
-	if (blob_is_whole(r->home->table, image->download)) /* else no other agent can go on with the answer */
-		r->busy.note.current = image->download;
+	if (blob_is_whole(r->home->table, image->note)) /* else no other agent can go on with the answer */
+		r->busy.note.current = image->note;
 	if (r->c.now.state == CONNECTION_REATTACHING)
 		r->c.now.state = image->resumes;
 	restored_take_preamble(r, &image->preamble);

@@ -227,27 +227,27 @@ END_TEST
 
 static void note_nowhere(struct connection *c)
 {
-	image_left_by(c)->download = NULL;
+	image_left_by(c)->note = NULL;
 }
 
 static void note_outside(struct connection *c)
 {
-	image_left_by(c)->download = (struct sealed_blob *)outside;
+	image_left_by(c)->note = (struct sealed_blob *)outside;
 }
 
 static void note_between(struct connection *c)
 {
-	image_left_by(c)->download = (struct sealed_blob *)((uint8_t *)image_left_by(c)->download + 1);
+	image_left_by(c)->note = (struct sealed_blob *)((uint8_t *)image_left_by(c)->note + 1);
 }
 
 static void note_of_nothing(struct connection *c)
 {
-	image_left_by(c)->download->len = 0;
+	image_left_by(c)->note->len = 0;
 }
 
 static void note_too_long(struct connection *c)
 {
-	image_left_by(c)->download->len = COPY_MAX_LEN + 1;
+	image_left_by(c)->note->len = COPY_MAX_LEN + 1;
 }
 
 static void note_that_ends_behind_the_table(struct connection *c)
@@ -255,7 +255,7 @@ static void note_that_ends_behind_the_table(struct connection *c)
 	struct sealed_blob *note = (struct sealed_blob *)end_of_table(sizeof *note);
 
 	note->len = 1;
-	image_left_by(c)->download = note;
+	image_left_by(c)->note = note;
 }
 
 static struct connection *of_client(const struct live_connection *l)
