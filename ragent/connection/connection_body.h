@@ -1,6 +1,7 @@
 /* connection_body.h: struct connection, and the structs and enums of its parts that stand in it. Each part has a header
  * of its own: only that part changes its members, but all of them may read them. Only files of this folder and revival/
- * see these structs; for others there is connection.h.
+ * see these structs; for others there is connection.h. revival/ fills in all members of a connection that is not yet
+ * under way.
  *
  * An idle connection costs a struct connection, and nothing else: what only a busy one needs is in its busy part.
  */

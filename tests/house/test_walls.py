@@ -28,7 +28,7 @@ WALLS = {
         "connection/limits": set(),  # pure
         "connection/ownership": {"link", "dispatch", "connection/bytes"},
         "connection": {"", "link", "dispatch", "keeper", "connection/bytes", "connection/limits", "connection/ownership"},
-        # no part of a connection knows that another process went before this one
+        # no part of a connection calls it; it may call any of them, but the limits of many clients together
         "connection/revival": {"", "link", "dispatch", "keeper", "connection", "connection/bytes", "connection/ownership"},
         "worker": {"", "link", "dispatch", "connection", "connection/revival", "keeper"},
         "handover": {"", "link", "dispatch", "keeper", "connection", "connection/revival", "worker"},

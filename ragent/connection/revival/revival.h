@@ -9,7 +9,7 @@
 #include "proto/wire.h"
 #include "ragent/connection/connection_home.h"
 
-/* --- a handover --- */
+/* --- a handover: connection_pack.c, connection_unpack.c, which a restored connection passes through, too --- */
 
 /* Translates the numbers of the old process into those of this one. */
 struct handover_map {
@@ -31,7 +31,7 @@ int connection_unpack(
 /* The connection is this process's now: read, send, wait. */
 void connection_go_on(struct connection *c);
 
-/* --- after a death --- */
+/* --- after a death: connection_restoring.c; each connection by connection_restored.c --- */
 
 /* On the worker's thread, before its first turn: begins to restore all connections that the process before saved for
  * this worker, and whose descriptors were found, a few in each turn. Those that had an owner wait for it in state
