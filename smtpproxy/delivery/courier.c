@@ -279,7 +279,7 @@ struct courier *courier_create(
 	c->mail = *mail;
 	c->want.ops = &want_ops;
 	c->want.name = parts->conf->name;
-	c->want.weight = 1;
+	c->want.weight = 1; /* without a sender: at a receiver all couriers are one; sources took turns in their line */
 	c->way.on_found = on_way_found;
 	smtp_reply_begin(&c->reader, c->buffer, sizeof c->buffer);
 	return c;

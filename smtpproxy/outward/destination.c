@@ -350,6 +350,7 @@ static void pass_room_on(struct destination *d)
 		wake_first(d->share);
 }
 
+/* The step: idle connections go out by turns, then the missing ones are opened. */
 static void on_destination_turn_end(struct turn_end *t)
 {
 	struct destination *d = container_of(t, struct destination, step);

@@ -1,6 +1,7 @@
 /* destination.h: one receiver: its connections, its extensions, how many connections it takes, and the sessions that
  * wait for one. A part of its own, because here alone it is decided who gets which connection, and when there is a new
- * one. A session embeds a want (want.h): by it the session asks, and gets the answer. */
+ * one. A session embeds a want (want.h): by it the session asks, and gets the answer. A destination of the queue is
+ * another thing (smtpproxy/queue/items/destination.h): its couriers ask here, too, as the sessions do. */
 #pragma once
 
 #include "smtpproxy/outward/dane.h"

@@ -68,6 +68,8 @@ static void turn_begin(struct session *s, uint64_t for_ms)
 		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
 }
 
+/* MAIL waits for a connection in its turn, the first EHLO for the receiver's extensions. Either ends by
+ * session_want_ops: from the step of the destination (outward/destination.c), or at the deadline (session.c). */
 static void turn_wait(struct session *s, const struct smtp_client_event *e)
 {
 	const uint32_t turn_ms = s->home->conf->limits.turn_ms;

@@ -1,8 +1,9 @@
-/* destination.h: the queue of one destination. A part of its own, because who waits for whom is decided here and
- * nowhere else. It has a line of messages that may be delivered now. The sources in a line take turns, so that nobody
- * stands behind all messages of another one; the messages of one are in order. The messages of all destinations that
- * wait for their time are in one heap. No clock. destination_sweep() frees destinations without messages and orders.
- * Nothing here looks at all destinations, of which there may be 100,000, except destination_next().
+/* destination.h: the queue of one destination (smtpproxy/outward/destination.h is one receiver). A part of its own,
+ * because who waits for whom is decided here and nowhere else. It has a line of messages that may be delivered now. The
+ * sources in a line take turns, so that nobody stands behind all messages of another one; the messages of one are in
+ * order. The messages of all destinations that wait for their time are in one heap. No clock. destination_sweep() frees
+ * destinations without messages and orders. Nothing here looks at all destinations, of which there may be 100,000,
+ * except destination_next().
  */
 #pragma once
 
