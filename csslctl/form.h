@@ -7,7 +7,7 @@
 #include "proto/ids.h"
 
 struct form {
-	const char *placeholder; /* of options.h and commands.c */
+	const char *placeholder; /* of command.h and commands.c */
 	bool (*fits)(const char *text);
 	const char *what, *expected; /* "'zz' is no session id: 64 hexadecimal digits" */
 };

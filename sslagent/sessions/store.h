@@ -36,7 +36,7 @@ struct session {
 /* It holds keys. */
 const uint8_t *session_encoded(const struct session *s, size_t *len);
 struct session_seen session_seen(const struct session *s);
-/* Of a callback of store_walk(). */
+/* Of a callback of shelf_walk(). */
 static inline const struct session *session_of(const struct shelved *o)
 {
 	return (const struct session *)o;
