@@ -21,7 +21,7 @@ answers each mail with `{put_off}`. So whoever has mail for it waits, defers it,
 
 - **smtpproxy**: without a queue, with its default limits. What mx3 puts off stays with msa3;
 - **Postfix relay**: it stores each mail and then delivers it. As in the paper, its scheduler looks at {active} messages at a time
-  (`qmgr_message_active_limit`), and all else has its defaults.
+  (`qmgr_message_active_limit`, by default 20,000), and all else has its defaults.
 
 Sender, aggregator and receiver have a network namespace each. The kernel redirects connections to port 25 to the aggregator. All share
 the cores of this machine. Queues of senders and receivers are in memory; that of the relay is on a disk.
@@ -266,7 +266,8 @@ def markdown(report, name):
     mails = ", ".join(f"{count:,}" for count in plan["mails"])
     text = INTRODUCTION.format(**{**plan, "mails": mails}, put_off=report["put_off"], seconds=plan["waves"] * plan["gap_s"])
     lines = ["# Congestion: mail beside a tarpit", "", text, *machine_lines(report["machine"]), TERMS_OF_GATEWAYS,
-             f"- rounds: {report['rounds']}", "", NOTE.format(**report) + ratios.NOTE, "", *ratio_table(runs, plan["gap_s"]), "", TERMS, "",
+             f"- rounds: {report['rounds']}", "", NOTE.format(**report) + ratios.NOTE + ratios.of_few(report["rounds"]), "",
+             *ratio_table(runs, plan["gap_s"]), "", TERMS, "",
              *course_table(runs, plan["gap_s"]), "", COURSE.format(IN_A_ROW=IN_A_ROW), "",
              "## Latencies", "", "Medians of the rounds, with the least and the most.", "", *latency_table(runs), "", "## Queues", "",
              "The most mails at a time, and how many mails were put off at least once: medians of the rounds.", "",

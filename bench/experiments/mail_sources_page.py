@@ -17,7 +17,8 @@ sessions at a time, one mail on each connection, without TLS, to smtp-sink on th
 - **cssl-bench**: `cssl-bench smtp-source`, one process; **--processes 2**: two processes, whose results are added up.
 - **Postfix**: `smtp-source` of the Debian package.
 - **go-smtp-source**: the program of today, with `-resolve-once`; **-2015** and **-2015-pool**: before and behind the change that the article
-  measures (commits b052ac1 and 3c082f0 of February 2015), built by the Go of today. Their versions are below, or that they are not there.
+  measures (commits b052ac1 and 3c082f0 of February 2015), built by the Go of today. Their versions are below, or that they are not there;
+  `(devel)` is a build of a folder, which does not know its version.
 
 All have the same options (`-s`, `-m`, `-f`, `-t`, and `-d` where connections are kept) and, if nothing else is said, the same smtp-sink,
 that of Postfix, which takes 2,000 connections at a time. Before they are timed, each shows to `cssl-bench smtp-sink` that it makes as many
@@ -36,8 +37,15 @@ The article's figures, with Postfix 3.0 on a machine of 2015 (`time`); after the
 | Postfix, second run | 0.50 | 1.93 | 2.44 | 2,872 | | |
 | go-smtp-source, with a pool | 0.37 | 4.01 | 3.91 | 12,244 | **1.60** | 4.3 |
 
+Its sink took 100 connections at a time (`-m 100`), ours takes 2,000. That may be why Postfix's source has so much more memory here. It
+varies, too: {least_kb:,} to {most_kb:,} KB in the runs to Postfix's smtp-sink. So memory can be compared within one table only.
+
 It has no latencies and no way to join several generators, which it names as its future work. `cssl-bench smtp-source` has both:
 percentiles of each phase, `--processes`, and `cssl-bench merge` for the results of several hosts."""
+
+OTHERS = """\
+*keep*: one connection for all mails of a session (`-d`). Times are medians. Ratios are medians of those of the same rounds, so they need not
+be the ratios of these times."""
 
 README = """\
 Figures of the README of go-smtp-source (commit 650d2342 of 2026), source and sink in containers of a machine that it does not name:
@@ -95,14 +103,21 @@ def _ratio(quotients):
     return f"**{statistics.median(quotients):.2f}** | {low:.2f}-{high:.2f}"
 
 
+def _beside(runs, shape, other):
+    """Two cells: our elapsed time to that of another one."""
+    rows = list(zip(_of(runs, OURS, shape=shape), _of(runs, other, shape=shape)))
+    return _ratio([a["seconds"] / b["seconds"] for a, b in rows]) if rows else " | "
+
+
 def time_table(runs):
     names = [name for name in _sources(runs) if name not in GOS[1:]]
-    yield "| sessions | keep | " + " | ".join(f"{name} s" for name in names) + " |"
-    yield "| --- " * (2 + len(names)) + "|"
+    yield "| sessions | keep | " + " | ".join(f"{name} s" for name in names) + f" | {OURS}, to {POSTFIX} | interval | to {GO} | interval |"
+    yield "| --- " * (6 + len(names)) + "|"
     for shape in sorted({(run["sessions"], run["keep"]) for run in runs}, key=lambda shape: shape[::-1]):
         cells = (_of(runs, name, shape=shape) for name in names)
         yield (f"| {shape[0]:,} | {'yes' if shape[1] else 'no'} | "
-               + " | ".join(f"{_median(rows, 'seconds'):.2f}" if rows else "" for rows in cells) + " |")
+               + " | ".join([*(f"{_median(rows, 'seconds'):.2f}" if rows else "" for rows in cells), _beside(runs, shape, POSTFIX),
+                             _beside(runs, shape, GO)]) + " |")
 
 
 def figures(report, name):
@@ -114,9 +129,11 @@ def figures(report, name):
 
 def markdown(report, name):
     runs = report["runs"]
+    memory = [run["peak_kb"] for run in _of(runs, POSTFIX)]
     lines = ["# Programs that send mails", "", INTRODUCTION.format(**report), *machine_lines(report["machine"]),
              TERMS_OF_GATEWAYS, f"- rounds: {report['rounds']}", "", f"![CPU and elapsed time]({name}.svg)", "",
-             "## 1,000 sessions, a connection for each mail", "", *cost_table(runs), "", *ratio_table(runs), "", ARTICLE, "",
-             "## Elapsed time with other numbers of sessions", "", "*keep*: one connection for all mails of a session (`-d`).", "",
+             "## 1,000 sessions, a connection for each mail", "", *cost_table(runs), "", *ratio_table(runs), "",
+             ARTICLE.format(least_kb=min(memory), most_kb=max(memory)), "",
+             "## Elapsed time with other numbers of sessions", "", OTHERS, "",
              *time_table(runs), "", README]
     return "\n".join(lines) + "\n"

@@ -7,9 +7,14 @@ from bench.experiments.papers_table import Row
 
 CSSL = "CSSL (2007)"
 TABLES = {"A": "Table 2", "B": "Table 3"}
+WEB = "HAProxy and nginx for TMX3000 and Apache 2.0.54, which cannot be had"
+SF = "RAgent and SSLAgents of this project for the authors', and a file server of nginx behind them"
 TERMS = {
-    "LB-IP": "HAProxy and nginx for TMX3000 and Apache 2.0.54, which cannot be had",
-    "LB-RR": "the same",
+    "LB-IP": WEB,
+    "LB-RR": WEB,
+    "CSSL-SF, migration off": SF,
+    "CSSL-SF, migration on": SF,
+    "CSSL-SL, migration on": "HAProxy, in turn, for TMX3000 or RAgent; SSLAgents of this project for the authors'",
     "one reverse proxy": "HAProxy that ends TLS for Pound, so that both are of today",
     "one server": "nginx for Apache with mod_ssl",
     "CSSL-SL, migration off": "two clusters that do not know each other; who gets a connection is drawn, not in turns (paper.md, Migration off)",
@@ -66,14 +71,15 @@ FIGURES = {"11": "the servers far apart", "12": "the servers together", "13": "b
 
 ROWS = [
     Row(CSSL, "all", "clients Pentium 4, servers Xeon 3.2 GHz, means of 5 runs", "paper",
-        lambda report: f"servers have {100 * report['part']:.0f} % of a core each, by a quota; means of the first 5 of {report['rounds']} rounds; "
-                       f"{_far(report)}",
-        "one host for five; a TUN relay where the kernel has no netem, for NIST Net; RSA 2048 and AES-128-GCM for RSA 1024 and RC4, which "
-        "clients of today refuse; a static file for PHP; so only proportions can be compared"),
-    *(Row(CSSL, f"{TABLES[scenario]}, {said[0]}", _value(scenario, name), "paper", _measured(scenario, name), TERMS.get(name, "as above"))
+        lambda report: f"servers have {100 * report['part']:.0f} % of a core each, by a quota; means of "
+                       f"{min(paper_page.OF_THE_PAPER, report['rounds'])} rounds; {_far(report)}",
+        "one host for clients, servers, balancer and router; a TUN relay where the kernel has no netem, for NIST Net; RSA 2048 and AES-128-GCM "
+        "for RSA 1024 and RC4, which clients of today refuse; a static file for PHP; so only proportions can be compared"),
+    *(Row(CSSL, f"{TABLES[scenario]}, {said[0]}", _value(scenario, name), "paper", _measured(scenario, name), TERMS[name])
       for scenario, systems in paper_page.PAPER.items() for name, said in systems.items() if said),
     *(Row(CSSL, f"{TABLES[scenario]}: {name}, to {reference}", _paper_times(scenario, name, reference), "paper",
-          _times(scenario, name, reference), "as above") for scenario, name, reference in paper_page.BESIDE),
+          _times(scenario, name, reference), "of the means above; medians of pairs and their intervals are on the page")
+      for scenario, name, reference in paper_page.BESIDE),
     *(Row(CSSL, f"Figure {number}, CPU over time, {name}", FIGURES[number], "paper", _cpu(scenario, name, number), "of the last round")
       for scenario, name, number in paper_page.FIGURES),
 ]

@@ -10,6 +10,11 @@ NOTE = """\
 is *undecided*."""
 
 
+def of_few(rounds):
+    """What to say behind NOTE of an interval from the least to the most of so few rounds; "": they are enough."""
+    return "" if rounds >= 6 else f" Of {rounds} round{'s' * (rounds > 1)} the certainty is {100 * (1 - 2.0**(1 - rounds)):.0f} %."
+
+
 def interval(values):
     """The narrowest interval of two of the values, counted from both ends, that holds the true median with a certainty of 95 %,
     whatever the distribution is. With fewer than six values no interval does: then this is from the least to the most."""
