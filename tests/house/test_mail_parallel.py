@@ -10,11 +10,12 @@ GOT = {"most_open": 30, "counts": {"mails": 10000, "right": 10000, "duplicates":
 
 @pytest.mark.parametrize("receiver,changed", [
     ("slow", {"mails": 9999}), ("slow", {"right": 9999}), ("slow", {"duplicates": 1}), ("slow", {"delayed": 0}), ("fast", {}),
-    ("slow", {"most_open": 31}), ("slow", {"most_open": 29}),
+    ("slow", {"most_open": 61}), ("slow", {"most_open": 29}),
 ])
 def test_a_run_that_did_other_work_than_its_page_says_is_none(receiver, changed):
     mail_parallel.check("smtpproxy", "slow", SHAPE, GOT)
     mail_parallel.check("smtpproxy", "fast", SHAPE, {"most_open": 3, "counts": {**GOT["counts"], "delayed": 0}})
+    mail_parallel.check("Postfix in tmpfs", "slow", SHAPE, {**GOT, "most_open": 39})  # it keeps connections behind their deliveries
     got = {"most_open": changed.get("most_open", 30), "counts": {**GOT["counts"], **changed}}
     with pytest.raises(load.LoadError):
         mail_parallel.check("smtpproxy", receiver, SHAPE, got)
