@@ -219,11 +219,10 @@ def test_the_page_of_the_article_has_pairs_and_says_who_is_not_there():
 
 # pages and their files
 
-WAITING = "mail-resources",  # pages that an earlier form of their experiment wrote
 EXPERIMENTS = [path.stem for path in (ROOT / "bench/results").glob("*.json") if path.stem in command.SIZES]
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "change" and name not in WAITING])  # that of change also has its options
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "change"])  # that of change also has its options
 def test_a_page_and_its_pictures_are_those_of_its_file(name):
     """python3 -m bench.experiments.pages NAME writes them anew."""
     page, pictures = pages.made_of(name)
