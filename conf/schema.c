@@ -92,8 +92,8 @@ static const struct schema_row limits_rows[] = {
 		.help = "the most bytes under way on a link for one connection and direction; larger for large "
 			"transfers over long distances" },
 	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), RANGE(0, 1 * MIB, "64KiB"),
-		.help = "RAgent keeps so many bytes of a request without an answer, to ask again if its agent is "
-			"lost" },
+		.help = "RAgent keeps at most so many bytes of a request or mail until the answer comes. If the agent "
+			"is lost, another agent can repeat only what RAgent kept whole" },
 	{ NULL },
 };
 static const struct schema_map limits_map = { limits_rows };
@@ -154,7 +154,7 @@ static const struct schema_row broadcast_rows[] = {
 	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), RANGE(100 * MS, 1 * H * S, "10s"),
 		.help = "with `replicas`: after this absence of an agent, other agents take over its sessions" },
 	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), RANGE(64, 1048576, "8192"),
-		.help = "how many objects each worker keeps to repair losses; a snapshot closes a larger gap" },
+		.help = "how many objects each worker keeps, to send them again to an agent that missed them" },
 	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), RANGE(1 * MS, 10 * S, "100ms"),
 		.help = "the longest wait of a handshake for a session that has not come yet" },
 	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), RANGE(0, 65536, "256"),
@@ -187,16 +187,16 @@ static const struct schema_row ragent_rows[] = {
 		.help = "the UNIX socket `status` of a smtpproxy on this host, which this process asks for the "
 			"dashboard and GET /v1/mail; without this key, dashboard and API show no smtpproxy" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
-		.help = "a process started as root becomes this user (nobody), who must not be able to read "
-			"agents_key" },
+		.help = "a process started as root becomes this user (without this key: nobody). The user must not be "
+			"able to read agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
 		.help = "a file for all lines about ended connections (`log` tells which connections have a line). "
 			"The process opens this file again at SIGHUP, so `user` must be able to create it. Without "
 			"this key, these lines are among the other events" },
 	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), RANGE(1 * S, 600 * S, "5s"),
-		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
-			"next process; while RAgent is silent, agents on other hosts keep their part of its "
-			"connections for so long" },
+		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the next "
+			"process. Agents on other hosts keep the connections of a silent RAgent for `hang` and 5/6 of "
+			"`health.lost`" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
 		.inherits = offsetof(struct conf, limits),
 		.help = "its own values, where they differ from the cluster's" },
@@ -228,7 +228,7 @@ static const struct schema_row agent_rows[] = {
 		.help = "the number of threads, each with its own loop; every worker of every RAgent has a link to "
 			"each thread" },
 	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), RANGE(0.01, 1000, "1"),
-		.help = "its share of handshakes under the policy `weighted`" },
+		.help = "the agent's share of clients, and of handshakes under all policies but round-robin" },
 	{ "link", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, link), .unique = SCHEMA_ONCE_A_SOCKET,
 		.help = "the address to which RAgents connect" },
 	{ "link_group", SCHEMA_NAME, FIELD(conf_agent, link_group),
@@ -296,10 +296,10 @@ static const struct schema_row backend_rows[] = {
 
 static const struct schema_row cluster_rows[] = {
 	{ "link_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, link_key),
-		.help = "key file of the links between RAgents and agents: lines `id key`; processes use the first "
-			"key, and accept all" },
+		.help = "key file of the links between RAgents and agents: lines `id key` (key: 64 hex digits). "
+			"RAgents use the first key; agents accept all keys" },
 	{ "agents_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, agents_key),
-		.help = "key file of the agents; RAgent must not be able to read it" },
+		.help = "key file of the agents, with such lines; RAgent must not be able to read the file" },
 	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",
 		.help = "on: handshakes use the agent's own HMAC, key schedules and X25519 (libsodium's); off: those "
 			"of OpenSSL, which cost more" },

@@ -93,8 +93,8 @@ static const struct schema_row smtp_rows[] = {
 		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
 	{ "end_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, end_timeout_ms), RANGE(100 * MS, 3600 * S, "10min"),
 		.help = "while a client waits for the reply to the end of a mail, this limit replaces a shorter "
-			"`idle_timeout`. Less than the ten minutes of RFC 5321 4.5.3.2.6 makes senders send a mail "
-			"again that a slow backend takes" },
+			"`idle_timeout`. With less than ten minutes (RFC 5321 4.5.3.2.6), a sender may repeat a mail "
+			"that a slow backend has taken" },
 	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), RANGE(1, 65535, "20"), .off = "off",
 		.help = "the connection ends after so many refused commands before STARTTLS, and after so many "
 			"commands behind STARTTLS that an agent refuses in the backend's place" },
@@ -132,11 +132,13 @@ const struct schema_row schema_listener_rows[] = {
 			{ "false", CONF_MIGRATION_OFF }),
 		.fallback = "on", .help = "off: a connection never leaves the agent of its handshake" },
 	{ "handshake", SCHEMA_WORD, FIELD(conf_listener, handshake), .words = policy_words, .fallback = "round-robin",
-		.help = "which agent makes a full handshake" },
+		.help = "which agent makes a full handshake. round-robin: agents take turns; weighted: turns by "
+			"`weight`; least-connections: the fewest for the weight; shortest-response: who should answer "
+			"first; local: the affinity agent, unless it has too much to do (`affinity_bound`)" },
 	{ "resumption", SCHEMA_WORD, FIELD(conf_listener, resumption), .words = policy_words, .fallback = "local",
-		.help = "which agent resumes (local: the affinity agent, unless it has too much to do)" },
+		.help = "which agent resumes a session; the words are those of `handshake`" },
 	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), RANGE(1, 1000, "1.25"), .off = "off",
-		.help = "by affinity an agent gets at most so many times the mean load" },
+		.help = "by affinity an agent gets at most so many times its share of connections; off: no bound" },
 	{ "service", SCHEMA_WORD, FIELD(conf_listener, service), .words = service_words, .fallback = "http",
 		.help = "how agents treat the plaintext" CONF_SERVICES(SERVICE_HELP) },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",

@@ -66,9 +66,9 @@ static const struct schema_row hook_rows[] = {
 		.help = "http: the path of the request" },
 	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), RANGE(100, 5 * MINUTES, "30s"),
 		.help = "the limit for the connection to the hook, and for each answer; a milter may ask for more by "
-			"progress messages. All hooks of a listener together have 8 minutes for a message, less "
-			"`data_timeout`; 5 for MAIL, less `turn_timeout` (with deliver: queue not less); 4 for RCPT; "
-			"90 seconds for DATA" },
+			"progress messages. All hooks of a listener together have: for a message 8 minutes less "
+			"`data_timeout`; for MAIL 5 minutes, with deliver: relay less `turn_timeout`; for RCPT 4 "
+			"minutes; for DATA 90 seconds" },
 	{ "on_failure", SCHEMA_WORD, FIELD(smtpproxy_hook, on_failure),
 		WORDS({ "tempfail", SMTPPROXY_TEMPFAIL }, { "accept", SMTPPROXY_ACCEPT },
 			{ "reject", SMTPPROXY_REJECT }),
@@ -147,24 +147,23 @@ static const struct schema_row outward_rows[] = {
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = &schema_some_tls_words[SCHEMA_OUTWARD_TLS_WORDS],
 		.fallback = "may",
 		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
-			"none: never; may: where it is offered, with any certificate, and in clear for half an hour "
-			"where TLS has failed, or where three handshakes in a row were lost, over at least five "
-			"minutes; encrypt: always, with any certificate; verify: always, with a certificate of a known "
-			"authority for the name of the receiver, so that only those in `receivers` get mail; dane: as "
-			"the TLSA records of the receiver's name say (RFC 7672), and as may where there are none; "
-			"dane-only: as dane, and no mail where there are none. With deliver: relay a destination is an "
-			"address, so only those in `receivers` have a name to ask for. Under encrypt, verify and "
-			"dane-only no mail is sent in clear" },
+			"none: never; may: if the receiver offers it, with any certificate; encrypt: always, with any "
+			"certificate; verify: always, with a certificate of a known authority for the receiver's name; "
+			"dane: as the TLSA records of the receiver's name say (RFC 7672), or as may if there are none; "
+			"dane-only: as dane, but without records no mail. Under may, mail goes in clear for half an "
+			"hour after TLS has failed, or after three handshakes in a row were lost over at least five "
+			"minutes. Under encrypt, verify and dane-only no mail is sent in clear. With deliver: relay "
+			"only receivers in `receivers` have a name: others get no mail under verify and dane-only" },
 	{ "keep_tls", SCHEMA_WORD, FIELD(smtpproxy_outward, keep_tls), SWITCHES, .fallback = "off",
 		.help = "on: mail that came with TLS, as the PROXY header of the cluster says, goes on with TLS only. "
-			"If a receiver has none, the sender gets 421, or with deliver: queue the mail waits; receivers "
-			"whose row says `tls: none` get it in clear. off: it may go on in clear, as `tls` says. "
-			"Without this key off, with a warning: senders that demand TLS do not know what follows" },
+			"If the receiver has no TLS, the sender gets 421, or with deliver: queue the mail waits; only "
+			"a row with `tls: none` sends such mail in clear. off: such mail may go on in clear, as `tls` "
+			"says. Without this key: off, and a warning, for senders that demand TLS cannot see this" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
 		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
 	DURATION("keep_idle", idle_ms, 0, 5 * MINUTES, "2s",
 		"smtpproxy keeps a connection without a transaction so long for the next transaction"),
-	DURATION("connect_timeout", connect_ms, 100, 5 * MINUTES, "30s", "the limit for a connection to come about"),
+	DURATION("connect_timeout", connect_ms, 100, 5 * MINUTES, "30s", "the limit for opening a connection"),
 	DURATION("banner_timeout", banner_ms, 100, 10 * MINUTES, "5min",
 		"the limit for the banner (RFC 5321 4.5.3.2.1)"),
 	DURATION("command_timeout", command_ms, 100, 10 * MINUTES, "5min",
@@ -214,16 +213,16 @@ static const struct schema_row limits_rows[] = {
 	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), RANGE(100, 60 * MINUTES, "5min"),
 		.help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
 	{ "lease_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, lease_ms), RANGE(100, 60 * MINUTES, "30s"),
-		.help = "the limit for a sender that holds a connection to a receiver while other senders wait for "
-			"this receiver. Within one transaction the sender may let the connection wait for so long, "
-			"and for its bytes as long as they take at `least_rate`; then it gets 421. Bytes that came "
+		.help = "the limit for a slow sender that holds a connection to a receiver while other senders wait "
+			"for this receiver. Within one transaction the receiver may wait for the sender for so long, "
+			"and one second more for each `least_rate` bytes; then the sender gets 421. Bytes that came "
 			"fast give no time for later. While a sender with less than its share of the receiver's "
 			"connections waits, a sender with more than its share has four times as long for a whole "
 			"transaction, whatever it sends. With deliver: queue, `lease_timeout` and `least_rate` hold "
 			"while more than half of `queue.memory` is used" },
 	COUNT("least_rate", least_rate, 1, "500",
-		"bytes a second; see `lease_timeout`. A message in memory has to come faster: a 600th of the memory "
-		"that it has, each second"),
+		"bytes a second; see `lease_timeout`. If smtpproxy holds a message in memory, the rate is at least "
+		"1/600 of the message's memory a second"),
 	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), RANGE(100, 5 * MINUTES, "4min"),
 		.help = "MAIL waits at most so long for a connection, then it gets 451" },
 	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), RANGE(100, 60 * MINUTES, "1min"),
@@ -232,17 +231,16 @@ static const struct schema_row limits_rows[] = {
 			"gets 421, and the message may come twice" },
 	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms),
 		RANGE(100, 24 * 60 * MINUTES, "15min"),
-		.help = "a process that was replaced stops as after SIGTERM when its last sessions take so long" },
+		.help = "how long a replaced process waits for its last sessions; then it stops as after SIGTERM" },
 	COUNT("errors", errors, 1, "20",
-		"a sender is closed after so many commands that smtpproxy refused since the last message that was "
-		"taken"),
+		"smtpproxy ends a session after so many refused commands since its last message that was taken"),
 	{ "held_message", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_message), RANGE(65536, 1 << 29, "32MiB"),
 		.help = "the largest message of a listener with a milter, which keeps it in memory; a larger one gets "
 			"552" },
 	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), RANGE(65536, TIB, "256MiB"),
 		.help = "the most bytes of all messages together that are kept in memory for milters; above it, "
-			"messages get 452. While more than half is used, a sender's address with several messages gets "
-			"452 above a quarter, and `lease_timeout` holds" },
+			"messages get 452. While more than half is used, an address with several messages gets 452 "
+			"when it has a quarter, and `lease_timeout` holds" },
 	COUNT("hops", hops, 1, "100", "a message with more Received fields is in a loop, and gets 554"),
 	{ NULL },
 };
@@ -258,7 +256,7 @@ static const struct schema_row smtpproxy_rows[] = {
 	{ "name", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(conf_smtpproxy, name),
 		.help = "the host name that banner and replies show to senders" },
 	{ "user", SCHEMA_STRING, FIELD(conf_smtpproxy, user),
-		.help = "the user that smtpproxy becomes when root started it; required then" },
+		.help = "if root starts smtpproxy, the process becomes this user; required then" },
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, control),
 		.help = "the UNIX socket of the control API, which csslctl asks" },
 	{ "status", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, status),
@@ -267,9 +265,9 @@ static const struct schema_row smtpproxy_rows[] = {
 			"their limits, the queue. The counts have no addresses of mail or of clients, and nobody can "
 			"change anything through this socket" },
 	{ "handover", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, handover),
-		.help = "the UNIX socket through which `smtpproxy --replace`, a new release perhaps, takes over the "
-			"listening sockets; the sessions of the old process go on there to their end. Not with "
-			"deliver: queue, where one process owns the queue: restart smtpproxy instead" },
+		.help = "the UNIX socket for `smtpproxy --replace`: a new process takes over the listening sockets, "
+			"and the sessions of the old process go on there to their end. Not with deliver: queue, where "
+			"one process owns the queue: restart smtpproxy instead" },
 	{ "events", SCHEMA_PATH, FIELD(conf_smtpproxy, events),
 		.help = "a file that gets one JSON line for each transaction; opened again at SIGHUP" },
 	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), MAP((const struct schema_row[]){ LOG_ROWS, { NULL } }),
@@ -281,7 +279,7 @@ static const struct schema_row smtpproxy_rows[] = {
 	{ "outward", SCHEMA_MAP, FIELD(conf_smtpproxy, outward), MAP(outward_rows, check_outward),
 		.help = "the side of the receivers" },
 	{ "dns", SCHEMA_MAP, FIELD(conf_smtpproxy, dns), MAP(dns_rows),
-		.help = "where names are asked for; it counts from the next start on" },
+		.help = "the name servers that smtpproxy asks; a change counts from the next start on" },
 	{ "limits", SCHEMA_MAP, FIELD(conf_smtpproxy, limits), MAP(limits_rows), .help = "what senders may use" },
 	{ "fairness", SCHEMA_WORD, FIELD(conf_smtpproxy, fairness), SWITCHES, .fallback = "on",
 		.help = "on: senders to one destination take turns, transaction by transaction; off: a sender keeps "

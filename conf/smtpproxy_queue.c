@@ -35,7 +35,7 @@ static const struct schema_row backup_rows[] = {
 	{ "name", SCHEMA_STRING, FIELD(smtpproxy_backup, name),
 		.help = "the name that its certificate must have; without this key, the address of each path" },
 	{ "certificate", SCHEMA_PATH, FIELD(smtpproxy_backup, certificate),
-		.help = "a PEM file: what this gateway shows to a server with `tls-auth-clients`, as is its default" },
+		.help = "a PEM file: this gateway's certificate, for a server with `tls-auth-clients` (the default)" },
 	{ "key", SCHEMA_PATH, FIELD(smtpproxy_backup, key), .help = "a PEM file: the key of that certificate" },
 	{ NULL },
 };
@@ -60,8 +60,8 @@ static const struct schema_map backup_map = { backup_rows, check_backup };
 
 static const struct schema_row domain_rows[] = {
 	{ "domain", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(smtpproxy_domain, domain), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "the domain of recipients, as it is behind the `@`; its subdomains are not in it: they are "
-			"`*.example.org`. The first row that fits counts" },
+		.help = "the domain of recipients, as it is behind the `@`: `example.org` without its subdomains, or "
+			"`*.example.org` for these. The first row that fits counts" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_domain, next_hop),
 		.help = "mail for this domain goes there, instead of to `next_hop` of `queue` or to its mail servers" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_domain, tls), .words = schema_some_tls_words, .fallback = "outward",
@@ -75,7 +75,7 @@ static const struct schema_row domain_rows[] = {
 
 static const struct schema_row queue_rows[] = {
 	{ "name", SCHEMA_NAME, FIELD(smtpproxy_queue, name), .fallback = "mail",
-		.help = "of this queue, in the backups. Gateways of the same name own the same queue, one at a time" },
+		.help = "the name of this queue in the backups. Gateways of one name own one queue, one at a time" },
 	{ "keys", SCHEMA_PATH, FIELD(smtpproxy_queue, keys),
 		.help = "a file of `id key` lines (key: 64 hex digits), which only its owner may read; the first key "
 			"seals what the backups hold, and all keys open it. Required with deliver: queue" },
@@ -114,12 +114,12 @@ static const struct schema_row queue_rows[] = {
 	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), RANGE(1 << 20, 1e12, "256MiB"),
 		.help = "the most bytes of messages that come in or wait for the backups, of all senders. While it is "
 			"used up, senders get 452 and the listening ports are closed, until half of it is free. While "
-			"more than half is used, a sender's address with several messages gets 452 above a quarter" },
+			"more than half is used, an address with several messages gets 452 when it has a quarter" },
 	{ "total", SCHEMA_SIZE, FIELD(smtpproxy_queue, total), .min = 16 << 20, .max = 1e13,
 		.help = "the most memory of stored mail and all else that the queue holds. Above it senders get 452 "
 			"and the listening ports are closed, until a tenth of it is free. Mail that is read back at a "
 			"start counts, and is never refused. Without this key, half of the memory that the process may "
-			"use. It counts from the next start on" },
+			"use. A change counts from the next start on" },
 	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), RANGE(1 * S, 9 * MINUTES, "1min"),
 		.help = "a message that the backups have not confirmed so long after its end gets 451 and is deleted "
 			"again (senders wait 10 minutes: RFC 5321 4.5.3.2.6). A message for several destinations is "
@@ -129,15 +129,15 @@ static const struct schema_row queue_rows[] = {
 		.help = "the most recipients of a message (RFC 5321 4.5.3.1.8: at least 100)" },
 	{ "destinations", SCHEMA_COUNT, FIELD(smtpproxy_queue, destinations), RANGE(1, 1000000, "100000"),
 		.help = "the most destinations with messages; without `next_hop` each domain is one. Mail for a "
-			"further destination gets 452. It counts from the next start on" },
+			"further destination gets 452. A change counts from the next start on" },
 	{ "decided", SCHEMA_COUNT, FIELD(smtpproxy_queue, decided), RANGE(1000, 1e8, "1000000"),
 		.help = "the most transactions whose end smtpproxy remembers for agents of a cluster (XCSSLTX). Above "
 			"that, smtpproxy forgets the oldest for each new transaction; then its answer about a "
 			"forgotten transaction may be `unknown`, and a sender gets 421 where its mail could have been "
-			"repeated. Each transaction takes about 400 bytes here and in the Redis servers. It counts "
-			"from the next start on" },
+			"repeated. Each transaction takes about 400 bytes here and in the Redis servers. A change "
+			"counts from the next start on" },
 	{ "decided_time", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, decided_s), RANGE(60, 1 * D, "1h"),
-		.help = "how long smtpproxy remembers them. It counts from the next start on" },
+		.help = "how long smtpproxy remembers a transaction's end. A change counts from the next start on" },
 	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), RANGE(1, 1000, "20"),
 		.help = "the most deliveries to one destination at the same time" },
 	{ "retry_first", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_first_ms), RANGE(100, 60 * MINUTES, "5min"),
@@ -145,7 +145,7 @@ static const struct schema_row queue_rows[] = {
 	{ "retry_last", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_last_ms), RANGE(100, 24 * 60 * MINUTES, "4h"),
 		.help = "the longest time between two attempts" },
 	{ "expire", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, expire_s), RANGE(1, 30 * D, "5d"),
-		.help = "smtpproxy gives up a message that is older when a delivery fails, and its sender gets a "
+		.help = "if a delivery fails and the message is older, smtpproxy gives it up, and the sender gets a "
 			"notice (RFC 5321 4.5.4.1)" },
 	{ NULL },
 };
