@@ -41,8 +41,8 @@ enum exit_code {
 	X(CLIENT, "client", "NETWORK", OF_COMMAND, "only of clients with this address, or in this network")            \
 	X(LIMIT, "limit", "N", OF_COMMAND, "at most so many (default 100)")                                            \
 	X(TIMEOUT, "timeout", "TIME", OF_COMMAND,                                                                      \
-		"drain: when connections that are left end (default: moves.drain_timeout); else wait no longer")       \
-	X(FOR, "for", "TIME", OF_COMMAND, "so long, such as 2h, and at most 30d (default: until `unblock`)")           \
+		"drain: RAgent ends what is left then (default: moves.drain_timeout); agents: wait no longer (1min)")  \
+	X(FOR, "for", "TIME", OF_COMMAND, "the block ends after this time, 30d at most (default: at `unblock`)")       \
 	X(WAIT, "wait", NULL, OF_COMMAND, "show the progress, and return at its end")                                  \
 	X(FOLLOW, "follow", NULL, OF_COMMAND, "go on with what comes, until Ctrl-C")                                   \
 	X(ID, "id", "SESSION", OF_COMMAND, "the session with this id")                                                 \

@@ -30,11 +30,11 @@ static const struct command rows[] = {
 			"--json also prints policies and addresses.",
 		.path = "/v1/listeners", .list = "listeners", .columns = listener_columns },
 	{ "certificates", .help = "the certificates that the agents have loaded, and when they end",
-		.manual = "Of an agent with some hundreds of certificates, only those that end first.",
+		.manual = "If an agent has some hundreds of certificates, csslctl shows those that end first.",
 		.remedy = LIST_AGENTS, .path = "/v1/certificates", .list = "certificates",
 		.columns = certificate_columns },
-	{ "starttls", .help = "mail behind STARTTLS, before it and in clear: what happens, and what was refused",
-		.manual = "Numbers of RAgent and of all agents together, since their starts.", .path = "/v1/counters",
+	{ "starttls", .help = "mail before STARTTLS, after STARTTLS and in clear: what happens, and what was refused",
+		.manual = "The numbers are sums of RAgent and all agents, since their starts.", .path = "/v1/counters",
 		.show = show_starttls },
 	{ "agents", .options = { OPTION_WAIT, OPTION_TIMEOUT },
 		.help = "all agents: state, load, version, clock, drain",
@@ -49,15 +49,15 @@ static const struct command rows[] = {
 	{ "connections end", { { "ID", OPERAND_TEXT, OPERAND_OPTIONAL } },
 		{ OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT },
 		.help = "end one connection, or all connections that match",
-		.manual = "A connection ends as after a long idle time: in order at a checkpoint, else by an alert, "
-			  "in mail by 421. A connection that moves, or is in its handshake, is reset; a connection "
-			  "that ends already does not count.",
+		.manual = "A connection ends as after a long idle time: in order at a checkpoint, else by an alert, in "
+			  "mail by 421. A connection that moves, or is in its handshake, is reset; csslctl does not "
+			  "count a connection that ends already.",
 		.remedy = LIST_CONNECTIONS, .run = command_end },
 	{ "block", { { "NETWORK", OPERAND_TEXT, OPERAND_REQUIRED } }, { OPTION_FOR },
 		.help = "reset the clients of an address or network, and keep them out",
-		.manual = "At this RAgent and at agents' own listeners, also behind RAgent's death and `--replace`. "
-			  "Each RAgent has a list of its own. Exit code 1: the agents that are printed do not know of "
-			  "it yet.",
+		.manual = "The block holds at this RAgent and at agents' own listeners, also after RAgent's death and "
+			  "`--replace`. Each RAgent has a list of its own. Exit code 1: csslctl prints the agents that "
+			  "do not know of the block yet.",
 		.run = command_block },
 	{ "unblock", { { "NETWORK", OPERAND_TEXT, OPERAND_REQUIRED } }, .help = "let these clients in again",
 		.remedy = "`csslctl blocks` lists them", .run = command_block },
@@ -80,18 +80,18 @@ static const struct command rows[] = {
 	{ "drain", { AGENT_OPERAND }, { OPTION_TIMEOUT, OPTION_WAIT },
 		.help = "empty an agent: it gets no new connections, and its connections move to other agents",
 		.manual =
-			"Idle connections leave at once, others at their next checkpoint. Connections that are still "
-			"there at the end of the time end. The agent gets no connections until `undrain`. With --wait "
+			"Idle connections leave at once, others at their next checkpoint. RAgent ends connections that "
+			"are still there after --timeout. The agent gets no connections until `undrain`. With --wait "
 			"the exit code is 1 if connections had to end. The drain goes on when the wait is interrupted.",
 		.remedy = LIST_AGENTS, .run = command_drain },
 	{ "undrain", { AGENT_OPERAND }, .help = "let a drained agent take connections again", .remedy = LIST_AGENTS,
 		.method = ORDERS, .path = "/v1/agents/{}/undrain", .show = show_undrained },
 	{ "weight", { AGENT_OPERAND, { "X", OPERAND_TEXT, OPERAND_REQUIRED } },
 		.help = "change an agent's share of handshakes and clients",
-		.manual = "Until RAgent's next start, which uses the weight of the cluster file.",
-		.remedy = LIST_AGENTS, .run = command_weight },
+		.manual = "RAgent's next start uses the weight of the cluster file again.", .remedy = LIST_AGENTS,
+		.run = command_weight },
 	{ "sessions list", .options = { SESSION_FILTERS, OPTION_LIMIT }, .help = "sessions that the agents can resume",
-		.manual = "RAgent asks the agent that holds most of them, or all agents if the cluster file has "
+		.manual = "RAgent asks the agent that holds most sessions, or all agents if the cluster file has "
 			  "`replicas`. Hits are resumptions on the agent that answered for the session.",
 		.run = command_sessions_list, .path = "/v1/sessions", .list = "sessions", .columns = session_columns },
 	{ "sessions show", { { "SESSION", OPERAND_TEXT, OPERAND_REQUIRED } },
@@ -113,7 +113,7 @@ static const struct command rows[] = {
 		.run = command_sessions_revoke },
 	{ "keys rotate", .help = "all agents make new sending keys and ticket keys", .method = ORDERS,
 		.path = "/v1/keys/rotate", .show = show_nodes },
-	{ "reload", .help = "all processes read their certificates again and reopen their logs", .method = ORDERS,
+	{ "reload", .help = "RAgent and agents reopen logs, and read certificates and tokens again", .method = ORDERS,
 		.path = "/v1/reload", .show = show_nodes },
 	{ "log-level", { { "LEVEL", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_NODE },
 		.help = "show the log level of the processes, or change it at run time",
@@ -145,16 +145,16 @@ static const struct command rows[] = {
 		{ { "ACTION", OPERAND_TEXT, OPERAND_OPTIONAL }, { "OF", OPERAND_TEXT, OPERAND_OPTIONAL },
 			{ "NUMBER", OPERAND_TEXT, OPERAND_OPTIONAL } },
 		.reach = ASKS_MAIL, .help = "the queue of a mail gateway, and orders for its messages and destinations",
-		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations; and for each "
-			  "destination and backup the backup's paths, whether it is in sync, and how many changes "
-			  "(stores, new states, deletes) of that destination it has made, as long as the queue knows "
-			  "the destination. list: the messages, oldest first; show MESSAGE: its sender, its "
-			  "recipients and their last replies; retry MESSAGE: deliver it now; hold MESSAGE: deliver it "
-			  "not before release MESSAGE; delete MESSAGE: without a notice to the sender; stop "
-			  "DESTINATION: deliver no more to it, until start DESTINATION; rate DESTINATION NUMBER: at "
-			  "most so many messages a minute, 0: no limit. The Redis servers keep stop, start and rate, "
-			  "so these orders count after a restart and at the standby, too. takeover: own the queue "
-			  "although another gateway may have owned it meanwhile.",
+		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations; for each "
+			  "destination and backup: the backup's paths, whether the backup is in sync, and how many "
+			  "changes (stores, new states, deletes) it has made for this destination. list: the messages, "
+			  "oldest first; show MESSAGE: its sender, its recipients and their last replies; retry "
+			  "MESSAGE: deliver it now; hold MESSAGE: deliver it not before release MESSAGE; delete "
+			  "MESSAGE: without a notice to the sender; stop DESTINATION: deliver no more to it, until "
+			  "start DESTINATION; rate DESTINATION NUMBER: at most so many messages a minute, 0: no limit. "
+			  "The Redis servers keep stop, start and rate, so these orders count after a restart and at "
+			  "the standby, too. takeover: own the queue although another gateway may have owned it "
+			  "meanwhile.",
 		.remedy = "`csslctl mail queue list` lists the messages", .run = command_mail_queue },
 	{ "mail events", .options = { OPTION_FOLLOW }, .reach = ASKS_MAIL,
 		.help = "the newest transactions and what became of them",
@@ -173,8 +173,8 @@ static const struct command rows[] = {
 		.reach = WORKS_OFFLINE,
 		.help = "describe a SESS_OBJ or a sealed copy, and whether an agent could import it",
 		.manual = "A sealed copy opens with the agents' key, and with the id and the listener of its "
-			  "connection. csslctl never shows key material, only that it is there. Exit code 1: no agent "
-			  "could import the object.",
+			  "connection. csslctl never shows key material, only whether it is there. Exit code 1: no "
+			  "agent could import the object.",
 		.run = command_inspect },
 	{ "completion bash", .reach = WORKS_OFFLINE, .help = "a completion script for bash",
 		.manual = "source <(csslctl completion bash)", .run = command_completion_bash },

@@ -37,7 +37,7 @@ static void usage_print_option(enum option option, FILE *out)
 	const struct option_row *o = option_row(option);
 
 	synopsis_add(head, o->value ? "--%s %s" : "--%s", o->name, o->value);
-	fprintf(out, "  %-*s%s\n", (int)INDENT - 2, head, o->meaning);
+	fprintf(out, "  %-*s %s\n", (int)INDENT - 3, head, o->meaning);
 }
 
 static void print_common_options(FILE *out)
