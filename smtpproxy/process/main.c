@@ -27,23 +27,23 @@ static const struct program program = {
 	.summary = "transparent SMTP proxy",
 	.synopsis = "[--config FILE] [--replace] [--background] [--check]",
 	.description =
-		"Relays mail between senders and the receivers that they wanted to reach. Senders to one receiver "
-		"take turns, transaction by transaction. No sender gets a 250 that the receiver did not give. With "
-		"`deliver: queue` smtpproxy is a mail gateway: it says 250 when two Redis servers hold the message, "
-		"and delivers the message then.",
+		"Relays mail between senders and the receivers that they wanted to reach. Senders to one receiver take "
+		"turns, transaction by transaction. The 250 for a mail is the receiver's own. With `deliver: queue` "
+		"smtpproxy is a mail gateway: it says 250 when two Redis servers hold the message, and then delivers "
+		"the message.",
 	.options =
 		(const struct program_option[]){
 			{ "config", "FILE", "the configuration file (default " CONFIG_DEFAULT ")", 'c' },
 			{ "replace", NULL,
-				"take over the listening sockets of the process that runs; its sessions go on in that "
-				"process",
+				"take over the listening sockets of the running process, which goes on with its "
+				"sessions",
 				'r' },
-			{ "background", NULL, "return when it runs, or has replaced the running process", 'B' },
+			{ "background", NULL, "run in the background: return when the new process serves", 'B' },
 			{ "check", NULL, "check the configuration file and the files that it names, and exit", 'C' },
 			PROGRAM_QUESTIONS("configuration file"),
 		},
-	.signals = "SIGTERM stops sessions between transactions, a second SIGTERM within transactions, a third "
-		   "SIGTERM at once. SIGHUP reads the file again and opens the logs anew: no session ends.",
+	.signals = "SIGTERM: sessions end after their transactions; a second SIGTERM cuts transactions, a third ends "
+		   "at once. SIGHUP reads the file again and opens the logs anew: no session ends.",
 	.see_also = "ragent(8), sslagent(8), csslctl(1)",
 	.help_config = conf_smtpproxy_help_print,
 };
