@@ -127,7 +127,7 @@ def add_paper(sub):
     sub.add_argument("--machine", type=float, default=0.15, metavar="PART",
                      help="the part of a core that each server has, by a cgroup quota, which needs root (0.15); 1: no limit")
     sub.add_argument("--wires", nargs="+", choices=("none", "delayed"), default=("none", "delayed"),
-                     help="loopback, and a round trip of 30 ms, which needs root (both)")
+                     help="none: loopback; delayed: a round trip of 30 ms, which needs root (default: both)")
 
 
 def main():

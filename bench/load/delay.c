@@ -147,16 +147,15 @@ static void delay_relay(struct direction ways[static 2], uint64_t delay_ns)
 #define TEXT(name, value, member, help) OPTION_TEXT(0, name, value, struct delay_options, member, help)
 
 static const struct option_row rows[] = {
-	TEXT("here", "DEVICE", here, "one TUN device"),
-	TEXT("there", "DEVICE", there, "the other one, in that namespace"),
-	TEXT("netns", "NAME", netns, ""),
-	OPTION_NUMBER(0, "ms", "N", struct delay_options, delay_ns, 0, DELAY_MAX_MS, NS_PER_MS, "how long"),
+	TEXT("here", "DEVICE", here, "a TUN device of this network namespace"),
+	TEXT("there", "DEVICE", there, "a TUN device of the network namespace of --netns"),
+	TEXT("netns", "NAME", netns, "the name of that namespace, in /run/netns"),
+	OPTION_NUMBER(0, "ms", "N", struct delay_options, delay_ns, 0, DELAY_MAX_MS, NS_PER_MS, "milliseconds"),
 };
 
 static const struct option_command command = { "delay",
-	"cssl-bench delay --here DEVICE --there DEVICE --netns NAME --ms N\n\n"
-	"Relays packets between two TUN devices, each held for N milliseconds. Says 'relaying' once it does; ends by "
-	"SIGTERM.\n\n",
+	"cssl-bench delay --here DEVICE --there DEVICE --netns NAME --ms N\n\nRelays packets between two TUN devices, "
+	"and holds each packet for N milliseconds. Prints 'relaying' when it has begun. SIGTERM ends it.\n\n",
 	NULL, rows, sizeof rows / sizeof rows[0], OPTIONS_ONLY };
 
 static enum option_parse delay_parse(int argc, char **argv, struct delay_options *o)

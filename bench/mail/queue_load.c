@@ -75,8 +75,8 @@ static const struct option_row rows[] = {
 
 static const struct option_command command = { "queue",
 	"cssl-bench queue [OPTIONS] ADDRESS [ADDRESS]: stores messages in one or two empty Redis servers as a "
-	"gateway\nwith `deliver: queue` does, and tells how long that took. They stay there.\n",
-	"\nExit status: 0; 1: it did not do all of that; 2: bad options.\n", rows, sizeof rows / sizeof rows[0],
+	"gateway\nwith `deliver: queue` does, and tells how long that took. The messages stay there.\n",
+	"\nExit status: 0; 1: not all was stored or read; 2: bad options.\n", rows, sizeof rows / sizeof rows[0],
 	OPTIONS_AND_WORDS };
 
 static void queue_load_finish(struct queue_load *l)

@@ -51,7 +51,7 @@ static const struct option_row rows[] = {
 	{ 0, "agent", "NAME=ADDRESS", "answers to this source address have X-CSSL-Agent: NAME", add_agent,
 		offsetof(struct serve_options, agents) },
 	OPTION_WORD(0, "proxy-protocol", "off|accept|require", struct serve_options, proxy,
-		"a PROXY header in front of each connection (default off)"),
+		"whether connections begin with a PROXY header (default off)"),
 	OPTION_NUMBER(0, "idle-ms", "N", struct serve_options, idle_ms, 0, MS_MAX, 1,
 		"close a connection that is silent for so long (default 0: never)"),
 	OPTION_NUMBER(0, "grace-ms", "N", struct serve_options, grace_ms, 0, MS_MAX, 1,
