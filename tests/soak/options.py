@@ -6,22 +6,23 @@ import random
 ABOUT = """\
 A cluster under a standing load of every kind, to which one fault after another happens at random for a long time.
 
-Prints what each fault cost, and ends with one line of sums; fails when a client was lied to, when anything was lost that the fault does
-not excuse, when the cluster did not heal, when memory or descriptors grow, when a process crashed or the nonce audit finds a
-reuse. The seed is printed; --seed repeats the order of faults and victims.
+Prints the seed, what each fault cost, and one line of sums. Fails if a client was lied to, if anything was lost that the fault
+does not excuse, if the cluster did not heal, if memory or descriptors grow, if a process crashed, or if the nonce audit finds
+that one key and nonce sealed two records.
 """
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="./cssl soak", description=ABOUT, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--agents", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=1, help="of each daemon")
-    parser.add_argument("--fault-seconds", type=float, default=12, help="how long a fault lasts; it heals, and others follow")
+    parser.add_argument("--minutes", type=float, default=60, help="how long faults happen (60)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
+                        help="a printed seed: the same faults and victims in the same order (by chance)")
+    parser.add_argument("--agents", type=int, default=3, help="SSLAgents (3)")
+    parser.add_argument("--workers", type=int, default=1, help="worker threads of each daemon (1)")
+    parser.add_argument("--fault-seconds", type=float, default=12, help="seconds from the beginning of a fault to its end (12)")
     parser.add_argument("--only", type=lambda text: {int(n) for n in text.split(",")}, default=None, metavar="N,N",
-                        help="of the list of faults")
+                        help="only faults with these numbers, which each run prints")
     return parser.parse_args()
 
 
