@@ -28,6 +28,23 @@ FOR_EVERYBODY = {"net"}
 # Headers for the inside of a whole room: there are none.
 WHOLE_ROOM = re.compile(r"_(internal|inside)\.h$")
 
+# Files that call each other in a circle, over the product, by the first of them: how many at most, and why they are one thing in several
+# files. Calls through a table of functions do not count: they are how a part calls back.
+CIRCLES = {
+    "bench/mail/sink_commands.c": (3, "commands and named transactions move the session that reads them"),
+    "bench/mail/source_session.c": (2, "a session makes transactions, and each ends a step of its session"),
+    "conf/conf.c": (2, "limits are a part of the file, and their defaults are derived from the whole file"),
+    "ragent/connection/connection.c": (16, "one state machine: the file of a state moves the connection to states of the others"),
+    "ragent/link/link.c": (3, "a link opens itself again, and what fails in its opening or its frames ends it"),
+    "ragent/process/ragent.c": (2, "a process gives itself to the next, and serves on if that fails"),
+    "smtpproxy/sender/session.c": (11, "one state machine, as that of a connection"),
+    "sslagent/carrier/carrier_home.c": (7, "a home knows its links and clients, and ends with the last of them"),
+    "sslagent/preamble/preamble.c": (2, "mail in clear is a state of the preamble"),
+    "sslagent/service/smtp/smtp_opening.c": (4, "its opening and its resumption are states of a session"),
+    "sslagent/tls/export.c": (5, "OpenSSL calls back into the handshake that called it"),
+    "sslagent/tls/own_hmac.c": (2, "the provider lists the algorithm, which asks for the provider's library"),
+}
+
 # Static functions named by one bare verb, over the product: grep, a backtrace and a profile show the name without its file.
 BARE_VERBS = frozenset("""add append ask begin check clear close create destroy done drop end enter fail fill find finish forget free get give
 go_on grow handle init judge keep leave look make make_room move next open parse place prepare put read refuse remove report reset restore run
@@ -37,6 +54,7 @@ OF_ITS_FOLDER = re.compile(r"\bFor the files of [\w ]+ only\b")
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)\s*")
 DEFINED = re.compile(r"^(?!static\b|typedef\b)[a-z_][\w \*]*?\b(\w+)\((?:[^;{}])*?\)\n\{", re.M)
 STATIC = re.compile(r"^static [\w \*]*?\b(\w+)\([^;{}]*\)\n\{", re.M)
+CALL = re.compile(r"(?<![\w.>])([a-z_]\w+)(?=\()")
 PROTOTYPE = re.compile(r"^(?!static\b|typedef\b)[a-z_][\w \*]*?\b\w+\((?:[^;{}])*?\)\s*;", re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
@@ -105,6 +123,38 @@ def defined_twice(sources):
     return {name for name, paths in homes.items() if len(paths) > 1}
 
 
+def calls(sources):
+    """path -> the sources whose external functions it calls by name."""
+    homes, found = collections.defaultdict(set), {}
+    for path, text in sources.items():
+        for name in externals(text):
+            homes[name].add(path)
+    for path, text in sources.items():
+        called = [homes[name] for name in set(CALL.findall(plain(text))) if len(homes.get(name, ())) == 1]
+        found[path] = set().union(*called) - {path}
+    return found
+
+
+def reached(calls_of, path):
+    found, left = set(), [path]
+    while left:
+        for other in calls_of.get(left.pop(), ()):
+            if other not in found:
+                found.add(other)
+                left.append(other)
+    return found
+
+
+def circles(sources):
+    """The first of each circle of files -> how many these are."""
+    arrows = calls(sources)
+    reaches = {path: reached(arrows, path) for path in arrows}
+    found = {}
+    for path in sorted(path for path in reaches if path in reaches[path]):
+        found.setdefault(min(other for other in reaches[path] if path in reaches[other]), set()).add(path)
+    return {first: len(files) for first, files in found.items()}
+
+
 def product():
     return {str(f.relative_to(ROOT)): f.read_text() for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] != "tests"}
 
@@ -126,6 +176,18 @@ def test_rooms_have_no_more_external_functions_than_their_bound(sources):
 
 def test_headers_are_narrow(sources):
     assert not too_wide(sources, EXTERNAL_MAX)
+
+
+def test_files_call_in_no_circle_but_those_with_a_reason(sources):
+    found = circles({path: text for path, text in sources.items() if path.endswith(".c")})
+    assert found == {first: most for first, (most, _) in CIRCLES.items()}
+
+
+def test_a_planted_circle_of_files_is_found():
+    planted = {"a.c": "void a_one(void)\n{\n\tb_one();\n}\n", "b.c": "int b_one(void)\n{\n\tc_one();\n}\n",
+               "c.c": "int c_one(void)\n{\n\ta_one();\n}\n", "d.c": "int d_one(void)\n{\n\ta_one();\n\tx.b_one();\n}\n"}
+    assert circles(planted) == {"a.c": 3}
+    assert circles({**planted, "c.c": "int c_one(void)\n{\n\tx->a_one();\n}\n"}) == {}
 
 
 def test_no_header_is_for_the_inside_of_a_whole_room(sources):
