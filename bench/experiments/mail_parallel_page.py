@@ -32,8 +32,9 @@ The paper has one receiver, PMailServer2 on another machine, of which it says no
 
 *taken*: until the sender has its last reply. *done*: until the last mail is delivered, each once and byte for byte, and gone from the queue;
 the rates are of that. *at a time*: the most connections that MTA2 had open at once (Postfix keeps some behind their deliveries); where
-smtpproxy has as many as there may be deliveries, their number is the limit, otherwise it is the serial sender, or the cable. *CPU*: of MTA1's server for each mail, and of both Redis servers,
-without sender and MTA2. Each cell is the median of the rounds; the slow receiver and the 50,000 mails have one.
+smtpproxy has as many as there may be deliveries, their number is the limit, otherwise it is the serial sender, or the cable. *CPU*: of
+MTA1's server for each mail, and of both Redis servers, without sender and MTA2. Each cell is the median of the rounds; the slow receiver
+and the 50,000 mails have one.
 """
 
 TERMS = """\
