@@ -23,13 +23,14 @@ senders are in memory; the aggregator's files are on a disk. Each mail came, onc
 *CPU* is of all processes of the aggregator, for each mail. *written*, *read*: bytes that they made the kernel write to the disk, and read
 from it: what was still in memory was not read. *disk*: the same of the disk, of this whole machine, the journal of its file system
 included. *logs*: bytes of the aggregator's logs; that of smtpproxy includes its events, a line of JSON for each mail. *memory*: the most
-at a time; pages that processes share count once. *time*: from the first burst to the last mail at its receiver, looked at twice a second.
-""" + ratios.NOTE + "\n"
+at a time; pages that processes share count once. *time*: from the first burst to the last mail at its receiver, looked at twice a second;
+the last burst begins {last_s:g} s after the first, with any aggregator.
+""" + ratios.NOTE + "{few}\n"
 
 PAPER = """\
-Figures of the paper, from machines of its own, {mails:,} mails, one run each: Warp was done in {Warp} minutes ({warp_rate:.0f} mails a
-second), Postfix as relay in {relay} ({relay_rate:.0f} a second), so Warp took {ratio:.2f} times its time. Warp used slightly less CPU and as
-much memory, and wrote only its log to the disk; Postfix wrote and read its queue. Warp is not packaged, so it did not run here."""
+Figures of the paper, from machines of its own, {mails:,} mails: Warp was done in {Warp} minutes ({warp_rate:.0f} mails a second), Postfix
+as relay in {relay} ({relay_rate:.0f} a second), so Warp took {ratio:.2f} times its time. Warp used slightly less CPU and about as much memory,
+and wrote only its log to the disk; Postfix wrote and read its queue heavily. Warp is not packaged, so it did not run here."""
 
 
 def _of(runs, system, factor):
@@ -89,7 +90,8 @@ def _counts(report, factor):
 def markdown(report, name):
     small, large = report["factors"]
     text = INTRODUCTION.format(small=_counts(report, small), small_factor=f"{small:,}", rounds=report["rounds"], gap_s=report["gap_s"],
-                               large=_counts(report, large), large_factor=f"{large:,}")
+                               large=_counts(report, large), large_factor=f"{large:,}", few=ratios.of_few(report["rounds"]),
+                               last_s=report["gap_s"] * (len(report["bursts"][str(large)]) - 1))
     warp, relay = PAPER_MINUTES["Warp"], PAPER_MINUTES[ITS]
     paper = PAPER.format(mails=PAPER_MAILS, Warp=warp, relay=relay, warp_rate=PAPER_MAILS / warp / 60,
                          relay_rate=PAPER_MAILS / relay / 60, ratio=warp / relay)

@@ -176,9 +176,9 @@ def _pmail(receiver, shape):
 
 PMAIL_TERMS = {
     "fast": "smtpproxy with `deliver: queue` and two Redis servers for a queue on disk; smtp-sink, which replies at once, for PMailServer2 as MTA2; "
-            "MTA1 and MTA2 on one machine, with 100 Mbit/s between",
+            "MTA1 and MTA2 on one machine, with 100 Mbit/s between, which mails of 21,377 bytes fill; CPU is of smtpproxy and Redis",
     "slow": "the same; MTA2 replies late, so that the deliveries at a time are the limit, as in the paper, where a delivery took some 3 s "
-            "(30 at a time, 10/s); the delay is on the page",
+            "if all were always under way (30 at a time, 10/s); the delay is on the page",
 }
 
 
