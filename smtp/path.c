@@ -41,6 +41,7 @@ static bool quoted_is_good(struct smtp_span local, unsigned flags)
 		return false;
 	for (size_t i = 1; i + 1 < local.len; i++) {
 		char c = local.at[i];
+		/* a backslash takes the next character as it is, which cannot be the closing quote */
 		if (c == '\\' && ++i + 1 >= local.len)
 			return false;
 		bool printable = local.at[i] >= ' ' && local.at[i] <= '~';

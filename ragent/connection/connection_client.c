@@ -208,6 +208,7 @@ static size_t client_take_in_state(struct connection *c, uint8_t *data, size_t l
 	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY: return connection_take_proxy(c, data, len);
 	case CONNECTION_HELLO:
+		/* with the whole hello the connection leaves this state, and takes the same bytes as records */
 		n = connection_take_hello(c, data, len);
 		return n || c->now.state == CONNECTION_HELLO ? n : client_take_records(c, data, len);
 	case CONNECTION_PREAMBLE:

@@ -176,6 +176,7 @@ void connection_to(struct connection *c, enum connection_state to)
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
 	connection_count_state(c, from, -1);
 	connection_count_state(c, to, 1);
+	/* before the state changes: after a death from here on, the image of the state before counts, or none */
 	if (to == CONNECTION_LINGERING || to == CONNECTION_CLOSING)
 		connection_void(c);
 	else
@@ -289,9 +290,9 @@ static void check_silence(struct connection *c)
 		return;
 	}
 	if (rest_ms && silent_ms(c) >= rest_ms && connection_may_rest(c)) {
-		if (mover_rest(&c->home->mover, c) == 0)
+		if (!mover_rest(&c->home->mover, c))
 			return;
-		next_ms = REST_RETRY_MS;
+		next_ms = REST_RETRY_MS; /* refused for now */
 	}
 	if (compact_ms && silent_ms(c) >= compact_ms)
 		connection_may_compact(c);
@@ -338,6 +339,7 @@ static void check_owner(struct connection *c)
 
 static void act_on_deadline(struct connection *c)
 {
+	/* each state sets the one deadline anew (connection_arm_deadline()), so the state says what is over */
 	switch ((enum connection_state)c->now.state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:

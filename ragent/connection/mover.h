@@ -55,7 +55,7 @@ void mover_stop(struct mover *m);
 /* Agents or weights may have changed: check whether there is something to do. It is cheap. */
 void mover_look(struct mover *m);
 
-/* @c is at a checkpoint and has been silent for long: let it rest. 0; or 1: not now, ask again a little later. */
+/* @c is at a checkpoint and has been silent for long: let it rest. True: not now, ask again a little later. */
 bool mover_rest(struct mover *m, struct connection *c);
 
 /* @c is about to be freed. */

@@ -246,7 +246,7 @@ int queue_act(struct queue *q, uint64_t id, enum queue_act act)
 	if (act == QUEUE_ACT_HOLD || act == QUEUE_ACT_RELEASE)
 		r = deliver_set_held(q, i, act == QUEUE_ACT_HOLD);
 	if (r)
-		return r;
+		return r; /* the message stays where it was: the backups would say otherwise after a restart */
 	switch (act) {
 	case QUEUE_ACT_RETRY: destination_settle(&q->destinations, i, queue_now_ms(q)); break;
 	case QUEUE_ACT_HOLD: destination_hold(&q->destinations, i); break;

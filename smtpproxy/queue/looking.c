@@ -130,6 +130,7 @@ static enum owner_sign watch_owner_at(struct queue *q, unsigned at, int64_t now_
 {
 	const struct marker *m = &q->backups[at].sight.marker;
 	const bool emptied = watch_lost_content(q, at);
+	/* an empty server shows no signs of its former owner, which gets a longer time to bring the messages back */
 	const int64_t fresh_ms = emptied ? q->conf.takeover_ms : FRESH_HEARTBEATS * q->conf.heartbeat_ms;
 
 	if (q->backups[at].state != BACKUP_SEEN || (!m->epoch && !emptied) || !strcmp(m->nonce, q->shared.nonce)) {
@@ -307,7 +308,7 @@ static void look_say_waits(struct queue *q)
 				address_format((const struct sockaddr *)&q->spares.confs[n]->paths[0], text),
 				"nothing is accepted or delivered until it lets this gateway in");
 	}
-	q->recovery.refusing_told = refusing;
+	q->recovery.refusing_told = refusing; /* each is told once, and again when it refuses anew */
 	if (silent == q->recovery.silent_told)
 		return;
 	q->recovery.silent_told = silent;

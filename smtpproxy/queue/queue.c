@@ -126,6 +126,7 @@ static void on_tick(void *ctx)
 
 static void use_defaults(struct queue_conf *c)
 {
+	/* 0 is a sensible value of none of these: it means that the caller did not say */
 	c->lease_ms = c->lease_ms ? c->lease_ms : 5000;
 	c->heartbeat_ms = c->heartbeat_ms ? c->heartbeat_ms : 250;
 	c->path_timeout_ms = c->path_timeout_ms ? c->path_timeout_ms : 600;

@@ -53,6 +53,7 @@ static int cluster_make_tables(struct cluster *c, int64_t now_ms)
 		.lifetime_ms = (int64_t)c->conf->store.family_lifetime_s * 1000,
 	};
 
+	/* looked at only when all are made: the clean-up takes each that is there */
 	c->tombstones = tombstones_create(limits.lifetime_ms, TOMBSTONES_MAX);
 	c->store = store_create(&limits, c->tombstones);
 	c->seen = connections_seen_create(

@@ -27,6 +27,7 @@ int agreed_read(struct blocks *from, const Cssl__Handshake *h, struct agreed **o
 {
 	struct agreed *a;
 
+	/* the arrays that these are copied into have no more room, and the agent gave the lengths */
 	if (h->session_id.len > SESSION_ID_LEN || (h->family_id.len && h->family_id.len != FAMILY_ID_LEN) ||
 		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
 		return CSSL_E_RANGE;

@@ -92,7 +92,7 @@ static bool restored_fits_its_state(const struct connection *c)
 {
 	switch (restored_has(c->now.state)) {
 	case HAS_BEGUN: return is_before_its_keys(c) && c->now.position.server_records == 0;
-	case HAS_CLEAR:
+	case HAS_CLEAR: /* nobody owns anything in clear, so there is no epoch and no record */
 		return is_before_its_keys(c) && c->now.position.server_records == 0 && c->now.epoch == 0 &&
 		       connection_is_in_clear(c) && (restored_has_agent(c) || waits_for_banner(c));
 	case HAS_HANDSHAKE: return is_before_its_keys(c) && c->now.epoch != 0;

@@ -165,7 +165,7 @@ static int unpack_item(struct parsed *p, const struct field_item *item)
 	case TAG_KEPT: return unpack_kept(p, item);
 	case TAG_INPUT:
 	case TAG_OUTPUT: return stream_fields_take(&p->left, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT }, item);
-	default: return CSSL_E_VERSION;
+	default: return CSSL_E_VERSION; /* a part that is not understood may be one that the connection needs */
 	}
 }
 
@@ -269,6 +269,7 @@ static int unpack_apply(struct parsed *p, int fd)
 	}
 	if (c->now.current.link)
 		c->now.account.stream = connection_stream_name(c);
+	/* What the kernel has: after a death the next process compares it with the kernel's own counts. */
 	c->slot.bytes_written = c->now.queued - p->left.output_len;
 	c->slot.bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : SLOT_BYTES_UNKNOWN;
 	connection_owe_queued(c);

@@ -85,6 +85,7 @@ static int content_read(enum item_kind kind, struct content *c, const uint8_t *i
 		c->envelope = content_take(&reader, wire_u32(&reader));
 	if (kind != ITEM_ORDER && kind != ITEM_GRAVE)
 		c->rest = content_take(&reader, wire_left(&reader));
+	/* the reader gives zeros behind the end, and only here says that it was read over */
 	r = wire_reader_end(&reader);
 	if (r)
 		return r;

@@ -196,6 +196,7 @@ static struct line_share *share_of(struct queue_destination *d, uint32_t source)
 		d->own.source = source;
 		s = &d->own;
 	}
+	/* most destinations have one source, whose share is embedded; without memory others are served with it */
 	s = s ? s : share_make(d, source);
 	return s ? s : &d->own;
 }

@@ -113,6 +113,7 @@ static int link_step_opening(struct peer_link *l, const uint8_t *in, size_t len,
 	const bool was_silent = !opening_peer(l->opening);
 	int result = opening_step(l->opening, in, len, taken, out, &out_len);
 
+	/* who connects and says nothing has the time of a stranger; who has said who it is has time for the rest */
 	if (result >= 0 && was_silent && opening_peer(l->opening)) {
 		deadline_set(l->stream.worker, &l->deadline, OPENING_MS);
 		if (l->ops->on_heard)
@@ -378,6 +379,7 @@ int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m, int fd)
 	if (stream_pending(&l->stream) + len > PENDING_MAX)
 		return CSSL_E_FULL;
 	r = l->sealing ? link_send_sealed(l, m, len) : link_send_trusted(l, m, len);
+	/* without memory nothing was sealed; else a part may have been, and the other side would miss its counter */
 	if (r && r != CSSL_E_NO_MEMORY)
 		peer_link_end(l, r);
 	return !r && fd >= 0 && stream_send_fd(&l->stream, fd) != 0 ? CSSL_E_SYSTEM : r;

@@ -107,7 +107,7 @@ static enum said say_answer(struct connection *c)
 		return SAID;
 	if (!answer || (live_ends(c->live) & LIVE_WRITE_CLOSED) || live_due(c->live) == LIVE_LIMIT_REACHED)
 		return SAID_NOT;
-	words_say_due(c);
+	words_say_due(c); /* a KeyUpdate that is due goes before any other record (law 6) */
 	if (c->state == CONNECTION_ENDED || live_due(c->live) != LIVE_NOTHING_DUE ||
 		sealing_credit(c) < len + live_overhead(c->live))
 		return SAID_LATER;
